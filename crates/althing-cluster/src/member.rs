@@ -44,7 +44,7 @@ use crate::client::protocol::No;
 use crate::clock;
 use crate::farewell::Farewell;
 use crate::link::accept::{self, Peer};
-use crate::record::Stage;
+use crate::record::{Stage, check_len};
 use crate::tls::{self, Guard, Refusals, Tls};
 use crate::transport;
 use crate::worker::Worker;
@@ -267,13 +267,15 @@ impl Member {
     /// [`Member::join`].
     ///
     /// # Errors
-    /// The address is taken, the name ends in `.client`, or the certificate cannot be used or is not
-    /// for this node.
+    /// The address is taken, the name ends in `.client`, the name has more than 253 bytes or the
+    /// advertised address more than 512, or the certificate cannot be used or is not for this node.
     pub fn bind(config: MemberConfig) -> io::Result<Self> {
         if is_of_client(&config.name) {
             let text = format!("`{}` is a client's name: no node has it", config.name);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
+        check_len(&config.name, config.advertised.as_deref().unwrap_or_default())
+            .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
         let guard = Guard::open(&config.tls, &config.cluster, Some(&config.name))?;
         let listener = transport::bind(config.listen, &guard)?;
         let address = listener.local_addr()?;

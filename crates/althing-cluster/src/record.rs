@@ -8,6 +8,12 @@ use althing::{Wire, WireError, wire::Depth};
 
 use crate::bucket::BUCKETS;
 
+/// Bytes of a member's name: as many as a name in a certificate has.
+const NAME_LEN_MAX: usize = 253;
+/// Bytes of a member's address: those of a name and a port, and some more. All members are in every
+/// record, which has to fit into a frame and into a store: so no member may be long.
+const ADDRESS_LEN_MAX: usize = 512;
+
 /// One version of the membership and the ownership of all buckets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
@@ -39,6 +45,19 @@ pub(crate) struct Member {
     pub(crate) since: u64,
     /// The longest frame that it reads; what is longer is not sent to it.
     pub(crate) frame_len_max: u64,
+}
+
+/// # Errors
+/// Says what of a member is too long for the record.
+pub(crate) fn check_len(name: &str, address: &str) -> Result<(), String> {
+    let parts = [("name", name, NAME_LEN_MAX), ("address", address, ADDRESS_LEN_MAX)];
+    match parts.into_iter().find(|(_, text, len_max)| text.len() > *len_max) {
+        None => Ok(()),
+        Some((what, text, len_max)) => {
+            let len = text.len();
+            Err(format!("a node's {what} has {len_max} bytes at most, and this one has {len}"))
+        }
+    }
 }
 
 /// Whether a member takes buckets.

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use althing::{ActorId, AskError, Node, actor};
+use althing::{ActorId, AskError, Node, SendError, actor};
 use althing_cluster::{
     Authority, Capability, CertificateAuthority, Certified, Client, ClientConfig, ClientError,
     Member, MemberConfig, State, Tls,
@@ -40,6 +40,15 @@ impl Tally {
 
     async fn echo(&mut self, bytes: Vec<u8>) -> Vec<u8> {
         bytes
+    }
+
+    async fn grow(&mut self, len: u64) -> Vec<u8> {
+        vec![7; usize::try_from(len).expect("it fits")]
+    }
+
+    /// Replies after a long time.
+    async fn dawdle(&mut self) {
+        sleep(PATIENCE * 2).await;
     }
 }
 
@@ -187,6 +196,8 @@ async fn a_client_tells_and_asks_actors_on_every_node_without_being_one() {
     let tally = client.get::<Tally>("1").expect("it may talk");
     let long = tally.echo(vec![0; 5 << 20]).await;
     assert!(matches!(long, Err(AskError::NotUnderstood(..))), "longer than a frame");
+    let long = tally.echo(vec![0; 5 << 20]).tell().await;
+    assert!(matches!(long, Err(SendError::TooLong(_))), "{long:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -352,4 +363,90 @@ async fn a_client_whose_node_dies_goes_on_by_another_one_that_it_was_not_told_of
     }
     let view = client.view().await.expect("it may look");
     assert!(view.members.iter().any(|node| node.name == "two"), "{view:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_that_is_too_long_for_a_client_fails_its_ask_and_no_other() {
+    let scene = Scene::new(&["one"]).await;
+    let client = scene.client(&[Capability::Talk]).await;
+    let tally = client.get::<Tally>("a").expect("it may talk");
+    let slow = client.get::<Tally>("slow").expect("it may talk");
+    let mut slow = Box::pin(slow.dawdle().timeout(PATIENCE * 2));
+    assert!(timeout(Duration::ZERO, &mut slow).await.is_err(), "it is under way");
+    let refused = tally.grow(5 << 20).timeout(PATIENCE).await;
+    assert!(
+        matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")),
+        "{:?}",
+        refused.map(|reply| reply.len())
+    );
+    assert_eq!(tally.grow(3 << 20).timeout(PATIENCE).await.map(|it| it.len()), Ok(3 << 20));
+    assert!(timeout(Duration::ZERO, &mut slow).await.is_err(), "still under way");
+    // The same where the client reads less than the node sends.
+    let config = scene.config(&[Capability::Talk]).frame_len_max(10_000);
+    let client = Client::connect(config).await.expect("it is trusted");
+    let tally = client.get::<Tally>("b").expect("it may talk");
+    let slow = client.get::<Tally>("slower").expect("it may talk");
+    let mut slow = Box::pin(slow.dawdle().timeout(PATIENCE * 2));
+    assert!(timeout(Duration::ZERO, &mut slow).await.is_err(), "it is under way");
+    for len in [9_000, 10_001, 3 << 20, 9_000] {
+        let reply = tally.grow(len).timeout(PATIENCE).await.map(|reply| reply.len() as u64);
+        match reply {
+            Err(AskError::NotUnderstood(id, why)) if len > 10_000 => {
+                assert!(id == tally.id() && why.contains("longer"), "{id} {why}");
+            }
+            reply => assert_eq!(reply, Ok(len)),
+        }
+    }
+    assert!(timeout(Duration::ZERO, &mut slow).await.is_err(), "still under way");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_of_actors_that_is_too_long_for_a_frame_is_cut() {
+    let scene = Scene::new(&["one"]).await;
+    let client = scene.client(&[Capability::Look, Capability::Talk]).await;
+    // Together longer than a frame may be.
+    let mut asked = tokio::task::JoinSet::new();
+    for n in 0..600 {
+        let tally = client.get::<Tally>(format!("{n}{}", "k".repeat(8_000))).expect("it may talk");
+        asked.spawn(async move { tally.sum().timeout(PATIENCE).await });
+    }
+    while let Some(sum) = asked.join_next().await {
+        assert_eq!(sum.expect("no panic"), Ok(0));
+    }
+    let listing = client.actors("one", "", 10_000).await.expect("it may look");
+    assert!(listing.actors.len() > 100, "{}", listing.actors.len());
+    assert!(listing.left as usize + listing.actors.len() >= 600, "the rest is counted");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_goes_amid_its_asks_leaves_nothing_behind() {
+    let scene = Scene::new(&["one", "two"]).await;
+    let looks = scene.client(&[Capability::Look]).await;
+    scene.settled(&looks).await;
+    let before = looks.status("one").await.expect("it is there").clients
+        + looks.status("two").await.expect("it is there").clients;
+    for round in 0..20 {
+        let client = scene.client(&[Capability::Talk]).await;
+        let slow = (0..50).map(|n| client.get::<Tally>(format!("{round} {n}")).expect("it may"));
+        let mut asks: Vec<_> =
+            slow.map(|slow| Box::pin(async move { slow.dawdle().await })).collect();
+        for ask in &mut asks {
+            assert!(timeout(Duration::ZERO, ask).await.is_err(), "under way");
+        }
+        drop(client);
+    }
+    let all_gone = async {
+        loop {
+            let one = looks.status("one").await.expect("it is there").clients;
+            let two = looks.status("two").await.expect("it is there").clients;
+            if one + two <= before {
+                return;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, all_gone).await.expect("their connections end");
+    let client = scene.client(&[Capability::Talk]).await;
+    let tally = client.get::<Tally>("another").expect("it may talk");
+    assert_eq!(tally.sum().timeout(PATIENCE).await, Ok(0));
 }

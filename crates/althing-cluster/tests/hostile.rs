@@ -6,7 +6,7 @@ mod support;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use althing::{ActorRef, AskError, Node, actor};
+use althing::{ActorRef, AskError, Node, SendError, actor};
 use althing_cluster::{Authority, JoinError, Member, MemberConfig, State, Tls};
 use support::proxy::Proxy;
 use support::{LEASE, any_port};
@@ -291,6 +291,15 @@ async fn a_message_that_is_too_long_fails_its_ask_and_no_other() {
     let refused = ear.grow(110_000).await;
     assert!(matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")));
     assert_eq!(ear.weigh(vec![1; 10]).await, Ok(10));
+    // Nobody would hear of a tell that was lost: its message comes back whole.
+    for _ in 0..3 {
+        let back = ear.weigh(vec![1; 110_000]).tell().await;
+        let Err(SendError::TooLong(message)) = back else { panic!("{back:?}") };
+        assert_eq!(message.load, vec![1; 110_000]);
+        let back = ear.weigh(vec![1; 110_000]).try_tell();
+        assert!(matches!(back, Err(SendError::TooLong(_))), "{back:?}");
+    }
+    ear.weigh(vec![1; 90_000]).tell().await.expect("it fits");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -305,6 +314,9 @@ async fn a_node_that_reads_shorter_frames_is_sent_no_longer_ones_and_goes_on() {
     let refused = ear.grow(20_000).await;
     assert!(matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")));
     assert_eq!(ear.grow(9_000).await, Ok(vec![7; 9_000]));
+    let back = ear.weigh(vec![1; 20_000]).tell().await;
+    assert!(matches!(back, Err(SendError::TooLong(_))), "{back:?}");
+    ear.weigh(vec![1; 9_000]).tell().await.expect("it fits");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -327,4 +339,80 @@ async fn tells_arrive_once_and_in_order_over_links_that_break_and_links_that_han
     }
     let heard = ear.heard().timeout(Duration::from_secs(30)).await.expect("it lives");
     assert_eq!(heard, (0..6_000).collect::<Vec<_>>());
+}
+
+/// The record of the cluster has all names and addresses, and has to be read by all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_name_or_address_is_too_long_does_not_join_and_harms_nobody() {
+    let scene = Scene::new();
+    let (one, first) = scene.node(scene.config("one")).await;
+    let long = "x".repeat(2 << 20);
+    let (mut refused, mut joined) = (Vec::new(), Vec::new());
+    for n in 0..3 {
+        let config = scene.config(&format!("n{n}")).join_timeout(LEASE * 2);
+        let config = config.advertised(format!("{n}{long}:1"));
+        match Member::bind(config) {
+            Err(why) => refused.push(why.to_string()),
+            Ok(member) => {
+                let node = Node::builder("n").cluster(member.way()).build();
+                _ = member.join().await;
+                joined.push((member, node));
+            }
+        }
+    }
+    // The cluster goes on: it takes others, and their actors.
+    let (_late, second) = scene.node(scene.config("late")).await;
+    let ear = timeout(Duration::from_secs(30), ear_on(&one, &second, &first)).await;
+    assert_eq!(ear.expect("it settles").hear(1).await, Ok(()));
+    assert_eq!(*one.state().borrow(), State::Serving);
+    assert_eq!((joined.len(), refused.len()), (0, 3));
+    assert!(refused.iter().all(|why| why.contains("address has 512")), "{refused:?}");
+    let name = Member::bind(scene.config(&"n".repeat(300))).map(drop);
+    assert!(name.is_err_and(|why| why.to_string().contains("name has 253")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_joins_and_leaves_a_group_while_a_link_hangs_is_seen_so_when_it_goes_on() {
+    let scene = Scene::new();
+    let proxy = Proxy::new().await;
+    let (one, _first) = scene.node(scene.config("one")).await;
+    let (two, second) = build(scene.config("two"));
+    two.join().await.expect("nobody has the name");
+    // What the second node says to the first goes over this.
+    let (three, third) = build(scene.config("three").advertised(proxy.address.to_string()));
+    proxy.target.set(three.address()).expect("once");
+    three.join().await.expect("nobody has the name");
+    let groups = [&one, &two, &three].map(|member| member.group::<Ear>("ears").expect("short"));
+    let counts = async |at: usize, wanted: usize| {
+        let mut changes = groups[at].changes();
+        let counts = changes.wait_for(|count| *count == wanted);
+        let counts = timeout(Duration::from_secs(30), counts).await;
+        assert!(counts.is_ok(), "{wanted} on {at}: {:?}", groups[at]);
+    };
+    let ears: Vec<_> = (0..3).map(|_| second.spawn(Ear::default())).collect();
+    let far = third.spawn(Ear::default());
+    groups[1].join(&ears[0]).expect("it lives there");
+    groups[1].join(&ears[1]).expect("it lives there");
+    groups[2].join(&far).expect("it lives there");
+    for at in 0..3 {
+        counts(at, 3).await;
+    }
+    proxy.stop();
+    // One leaves, one stops, one joins, one comes and goes; of all that the third hears nothing.
+    groups[1].leave(&ears[0]);
+    ears[1].stop().await;
+    groups[1].join(&ears[2]).expect("it lives there");
+    let brief = second.spawn(Ear::default());
+    groups[1].join(&brief).expect("it lives there");
+    brief.stop().await;
+    counts(0, 2).await;
+    counts(1, 2).await;
+    assert_eq!(groups[2].members().len(), 3, "it has not heard yet");
+    proxy.go_on();
+    let ids = |at: usize| groups[at].members().iter().map(ActorRef::id).collect::<Vec<_>>();
+    let mut changes = groups[2].changes();
+    let same = timeout(Duration::from_secs(30), changes.wait_for(|_| ids(2) == ids(1))).await;
+    assert!(same.is_ok(), "{groups:?}");
+    assert_eq!(ids(2), ids(0));
+    assert_eq!(ids(2).len(), 2);
 }

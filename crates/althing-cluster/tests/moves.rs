@@ -81,3 +81,40 @@ async fn an_actor_has_itself_moved_and_is_refused_where_nobody_takes_it() {
     assert!(go(&alone.get::<Wanderer>("ada"), "one").await.contains("Stays"));
     assert_eq!(wanderer.home().timeout(PATIENCE).await.as_deref(), Ok("one"));
 }
+
+/// Two who want it in two places: both hear what came of it, and it lives in one of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_moves_of_one_actor_at_once_both_end() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let tls = Tls::insecure_plaintext();
+    let authority = Authority::start("test", directory.path(), any_port(), LEASE, tls);
+    let authority = authority.expect("it starts");
+    let (one, first) = node(&authority, "one").await;
+    let (two, _second) = node(&authority, "two").await;
+    let (three, _third) = node(&authority, "three").await;
+    let wanderer = first.get::<Wanderer>("ada");
+    let known = async {
+        for member in [&one, &two, &three] {
+            let mut views = member.views();
+            while member.view().members.len() < 3 {
+                views.changed().await.expect("it lives");
+            }
+        }
+    };
+    timeout(PATIENCE, known).await.expect("they know each other");
+    for _ in 0..20 {
+        let id = wanderer.id();
+        let moves = async {
+            tokio::join!(
+                two.move_to(&id, "three"),
+                three.move_to(&id, "two"),
+                one.move_to(&id, "one")
+            )
+        };
+        let (by_two, by_three, by_one) = timeout(PATIENCE, moves).await.expect("all end");
+        let ends = [by_one, by_two, by_three];
+        let fine = |end: &Result<(), MoveError>| matches!(end, Ok(()) | Err(MoveError::Overridden));
+        assert!(ends.iter().all(fine), "{ends:?}");
+        wanderer.home().timeout(PATIENCE).await.expect("no ask fails");
+    }
+}

@@ -38,7 +38,7 @@ use self::lanes::{Job, Lane, Lanes, Reply, Task};
 use self::names::Names;
 use self::session::Session;
 use crate::delivery::{Delivery, Mark, Posting, Settled};
-use crate::store::{Answer, Event, Kept, Store, StoreError, Turn, check_names, with_key};
+use crate::store::{Answer, Event, Kept, Store, StoreError, Turn, check_names, in_order, with_key};
 
 /// Bytes of a kind and a key together, and of a delivery's name: Cassandra's keys end at 64 KiB,
 /// and the index has both in one.
@@ -311,6 +311,14 @@ impl Store for Cassandra {
         self.run(0, |core, since| async move {
             let mut patience = core.patience(since);
             patience.insist(|| core.due(until, after.as_ref(), limit)).await
+        })
+    }
+
+    fn left_before(&self, names: Vec<(ActorId, String)>, limit: usize) -> Answer<Vec<Delivery>> {
+        let names = in_order(names);
+        let bytes = names.iter().map(|(_, name)| size_of::<(ActorId, String)>() + name.len()).sum();
+        self.run(bytes, move |core, since| async move {
+            core.patience(since).insist(|| core.left_before(&names, limit)).await
         })
     }
 

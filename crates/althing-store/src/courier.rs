@@ -3,11 +3,13 @@
 //! A delivery is sent once it is written and due, to its actor wherever that lives, until the actor
 //! has answered; only then the store forgets it. So it comes at least once, also after a crash, and
 //! the id of its request makes that once. Each node delivers for the actors that live on it; a
-//! delivery may be sent twice while an actor moves.
+//! delivery may be sent twice while an actor moves. Before the first letter of a life is sent, what
+//! earlier ones have left elsewhere is read and goes first.
 //!
 //! Of what is due later only the next minutes are in memory.
 
 mod agenda;
+mod arrivals;
 mod carrier;
 mod cron;
 mod inbox;
@@ -23,7 +25,8 @@ use parking_lot::Mutex;
 use self::carrier::Carrier;
 pub(crate) use self::cron::next_after;
 use self::inbox::Inbox;
-use crate::delivery::{Delivery, Mark, Settled};
+use crate::delivery::{Delivery, Mark, Posting, Settled};
+use crate::post::reminder_name;
 use crate::store::{Answer, Event, Kept, Store, Turn};
 
 /// A store whose deliveries are delivered: it passes everything on to another one, and sees what
@@ -135,6 +138,14 @@ impl Courier {
     }
 }
 
+/// The name of a letter that is left.
+fn letter_name(posting: &Posting) -> Option<&str> {
+    match posting {
+        Posting::Put(delivery) => Some(&*delivery.name).filter(|it| reminder_name(it).is_none()),
+        Posting::Cancel(_) => None,
+    }
+}
+
 impl std::fmt::Debug for Courier {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Courier").field("nodes", &self.inboxes.lock().len()).finish()
@@ -148,6 +159,12 @@ impl Store for Courier {
 
     fn commit(&self, turn: Turn) -> Answer<()> {
         let (owner, postings) = (turn.id.clone(), turn.postings.clone());
+        if turn.is_first_to_leave
+            && let Some(first) = postings.iter().filter_map(letter_name).min()
+        {
+            // Before the commit: nobody reads what it leaves before its carrier knows of this.
+            self.inboxes.lock().iter().for_each(|inbox| inbox.came(&owner, first));
+        }
         let answer = self.store.commit(turn);
         if postings.is_empty() {
             return answer;
@@ -168,6 +185,10 @@ impl Store for Courier {
 
     fn due(&self, until: Timestamp, after: Option<Mark>, limit: usize) -> Answer<Vec<Delivery>> {
         self.store.due(until, after, limit)
+    }
+
+    fn left_before(&self, names: Vec<(ActorId, String)>, limit: usize) -> Answer<Vec<Delivery>> {
+        self.store.left_before(names, limit)
     }
 
     fn settle(&self, settled: Vec<Settled>) -> Answer<()> {

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 use self::writer::{Job, Reply, Writer};
 use crate::delivery::{Delivery, Mark, Settled};
-use crate::store::{Answer, Event, Kept, Store, Turn, check_names, with_key};
+use crate::store::{Answer, Event, Kept, Store, Turn, check_names, in_order, with_key};
 
 /// The file in the directory.
 const FILE: &str = "actors.sqlite";
@@ -142,6 +142,11 @@ impl Store for Embedded {
             return Box::pin(async { Err(refused) });
         }
         self.ask(|reply| Job::Due(until, after, limit, reply))
+    }
+
+    fn left_before(&self, names: Vec<(ActorId, String)>, limit: usize) -> Answer<Vec<Delivery>> {
+        let names = in_order(names);
+        self.ask(|reply| Job::LeftBefore(names, limit, reply))
     }
 
     fn settle(&self, mut settled: Vec<Settled>) -> Answer<()> {

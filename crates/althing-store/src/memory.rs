@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 
 use crate::delivery::{Delivery, Mark, Posting, Reply, Settled};
 use crate::store::{
-    Answer, Event, Kept, Snapshot, Store, StoreError, Turn, check_follows, check_names, with_key,
+    Answer, Event, Kept, Snapshot, Store, StoreError, Turn, check_follows, check_names, in_order,
+    with_key,
 };
 
 /// Keeps state as long as it lives, and no longer.
@@ -33,7 +34,7 @@ struct Row {
     journal: Vec<Event>,
     replies: Vec<Reply>,
     /// When each of its deliveries is due, by name.
-    due: HashMap<String, Timestamp>,
+    due: BTreeMap<String, Timestamp>,
 }
 
 impl Memory {
@@ -85,6 +86,17 @@ impl Memory {
 }
 
 impl Tables {
+    fn left_by(&self, owner: &ActorId, before: &str) -> Vec<Delivery> {
+        let Some(row) = self.rows.get(owner) else { return Vec::new() };
+        let due = row.due.range::<str, _>((Bound::Unbounded, Bound::Excluded(before)));
+        let mark = |(name, due): (&String, &Timestamp)| Mark {
+            due: *due,
+            owner: owner.clone(),
+            name: name.clone(),
+        };
+        due.filter_map(|it| self.deliveries.get(&mark(it)).cloned()).collect()
+    }
+
     fn settle(&mut self, Settled { mark, next }: Settled) {
         let Some(mut delivery) = self.deliveries.remove(&mark) else { return };
         let row = self.rows.get_mut(&mark.owner).expect("who has a delivery has a row");
@@ -132,6 +144,12 @@ impl Store for Memory {
         let range = tables.deliveries.range((from, Bound::Unbounded));
         let due = range.take_while(|(mark, _)| mark.due <= until).take(limit);
         Box::pin(ready(Ok(due.map(|(_, delivery)| delivery.clone()).collect())))
+    }
+
+    fn left_before(&self, names: Vec<(ActorId, String)>, limit: usize) -> Answer<Vec<Delivery>> {
+        let tables = self.tables.lock();
+        let left = in_order(names).into_iter().flat_map(|(id, name)| tables.left_by(&id, &name));
+        Box::pin(ready(Ok(left.take(limit).collect())))
     }
 
     fn settle(&self, settled: Vec<Settled>) -> Answer<()> {

@@ -84,6 +84,8 @@ pub struct Post {
     version: u64,
     /// Letters of this turn so far.
     letters: u32,
+    /// Whether an earlier turn of this life has left one.
+    has_left: bool,
     postings: Vec<Posting>,
     retention: Retention,
     replies: VecDeque<Reply>,
@@ -111,6 +113,7 @@ impl Post {
             has_courier,
             version,
             letters: 0,
+            has_left: false,
             postings: Vec::new(),
             retention: Retention::DEFAULT,
             replies: kept.into(),
@@ -129,9 +132,10 @@ impl Post {
     /// Leaves a message that is written with this turn, and sent until it was taken, also after a
     /// crash: at least once. Its handler makes that once, by the id of the request.
     ///
-    /// Letters of one actor to another arrive in their order, unless the actor moves in between: what
-    /// its former node has not delivered comes within half a minute, maybe behind newer ones. The
-    /// reply is dropped.
+    /// Letters of one actor to another arrive in their order, also when the actor moves in between
+    /// or its node dies: what its former node has not delivered comes before the next one that it
+    /// leaves, and within half a minute if it leaves none. One that its former node has sent may
+    /// come twice. The reply is dropped.
     ///
     /// # Errors
     /// The message does not travel, or nobody delivers.
@@ -222,6 +226,9 @@ impl Post {
         turn.replies = fresh.cloned().collect();
         turn.forget_replies = self.forgotten;
         turn.postings = std::mem::take(&mut self.postings);
+        let leaves = self.letters > 0;
+        turn.is_first_to_leave = leaves && !self.has_left;
+        self.has_left |= leaves;
         self.written_reply = self.last_reply;
         self.forgotten = 0;
         self.version = turn.version + 1;

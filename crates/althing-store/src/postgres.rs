@@ -29,7 +29,7 @@ use self::queue::{Job, Queue, Reply, Task};
 use self::session::Session;
 use self::writer::Writer;
 use crate::delivery::{Delivery, Mark, Posting, Settled};
-use crate::store::{Answer, Event, Kept, Store, StoreError, Turn, check_names, with_key};
+use crate::store::{Answer, Event, Kept, Store, StoreError, Turn, check_names, in_order, with_key};
 
 /// Bytes of a kind and a key together: what an entry of PostgreSQL's index holds (2,704), less its
 /// own overhead.
@@ -278,6 +278,12 @@ impl Store for Postgres {
             return Box::pin(async { Err(refused) });
         }
         push(&self.queues[0], 0, |reply| Task::Due(until, after, limit, reply))
+    }
+
+    fn left_before(&self, names: Vec<(ActorId, String)>, limit: usize) -> Answer<Vec<Delivery>> {
+        let names = in_order(names);
+        let bytes = names.iter().map(|(_, name)| size_of::<(ActorId, String)>() + name.len()).sum();
+        push(&self.queues[0], bytes, |reply| Task::LeftBefore(names, limit, reply))
     }
 
     fn settle(&self, mut settled: Vec<Settled>) -> Answer<()> {

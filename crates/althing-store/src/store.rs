@@ -43,6 +43,10 @@ pub trait Store: Send + Sync + 'static {
     /// after that mark on.
     fn due(&self, until: Timestamp, after: Option<Mark>, limit: usize) -> Answer<Vec<Delivery>>;
 
+    /// What each of these actors has left under names before that one, in the order of actors and
+    /// names: at most `limit`. It finds what was committed before the actor was last opened.
+    fn left_before(&self, names: Vec<(ActorId, String)>, limit: usize) -> Answer<Vec<Delivery>>;
+
     /// Takes down that deliveries were taken. It needs no epoch: only what is still as it was when
     /// it was sent is changed.
     fn settle(&self, settled: Vec<Settled>) -> Answer<()>;
@@ -108,13 +112,27 @@ pub struct Turn {
     pub replies: Vec<Reply>,
     /// Replies up to this number are kept no longer; 0 for none.
     pub forget_replies: u64,
+    /// Whether it is the first one of this life that leaves a letter: a
+    /// [`Courier`](crate::Courier) looks for what earlier lives have left.
+    pub is_first_to_leave: bool,
 }
 
 impl Turn {
     /// A turn that has changed nothing yet.
     pub fn new(id: ActorId, epoch: Epoch, version: u64) -> Self {
         let (snapshot, events, postings, replies) = (None, Vec::new(), Vec::new(), Vec::new());
-        Self { id, epoch, version, snapshot, events, postings, replies, forget_replies: 0 }
+        let (forget_replies, is_first_to_leave) = (0, false);
+        Self {
+            id,
+            epoch,
+            version,
+            snapshot,
+            events,
+            postings,
+            replies,
+            forget_replies,
+            is_first_to_leave,
+        }
     }
 
     /// About how much room it takes.
@@ -217,6 +235,13 @@ impl StoreError {
 /// It has none.
 pub(crate) fn with_key(id: &ActorId) -> Result<&str, StoreError> {
     id.key().map(|key| &**key).ok_or_else(|| StoreError::NoKey(id.clone()))
+}
+
+/// Actors in their order, those left out that have no key: they have left nothing.
+pub(crate) fn in_order(mut names: Vec<(ActorId, String)>) -> Vec<(ActorId, String)> {
+    names.retain(|(id, _)| id.key().is_some());
+    names.sort_unstable();
+    names
 }
 
 /// # Errors

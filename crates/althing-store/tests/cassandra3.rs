@@ -59,6 +59,10 @@ impl Store for Counted {
         self.count().due(until, after, limit)
     }
 
+    fn left_before(&self, names: Vec<(ActorId, String)>, limit: usize) -> Answer<Vec<Delivery>> {
+        self.count().left_before(names, limit)
+    }
+
     fn settle(&self, settled: Vec<Settled>) -> Answer<()> {
         self.count().settle(settled)
     }

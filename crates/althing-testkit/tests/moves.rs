@@ -172,3 +172,70 @@ fn watchers_on_every_node_hear_of_the_one_end_wherever_it_is() {
         assert_eq!(*heard.lock(), ["Requested"; 3]);
     });
 }
+
+/// Sleeps, and wants to be woken.
+struct Sleeper {
+    node: String,
+    rung: Arc<Mutex<Vec<String>>>,
+}
+
+#[derive(Wire)]
+struct Nap;
+struct Ring;
+
+impl Actor for Sleeper {
+    const NAME: &'static str = "test.sleeper";
+    const CODECS: Option<fn(&mut Codecs<Self>)> = Some(Self::codecs);
+}
+
+impl Remote for Sleeper {
+    fn codecs(codecs: &mut Codecs<Self>) {
+        codecs.message::<Nap, Write>("nap");
+    }
+}
+
+impl Handler<Nap> for Sleeper {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Nap, ctx: &mut Context<Self>) {
+        ctx.wake_after(Duration::from_secs(10), Ring);
+        ctx.passivate();
+    }
+}
+
+impl Handler<Ring> for Sleeper {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Ring, _: &mut Context<Self>) {
+        self.rung.lock().push(self.node.clone());
+    }
+}
+
+#[test]
+fn a_timer_that_was_to_wake_an_actor_stays_behind_when_it_moves_and_wakes_nobody() {
+    sweep(0..20, async |world| {
+        let (bridge, rung) = (Bridge::new(), Arc::new(Mutex::new(Vec::new())));
+        let build = |name: &str| {
+            let (node, rung) = (name.to_owned(), rung.clone());
+            let sleeper = move |_| {
+                let (node, rung) = (node.clone(), rung.clone());
+                async move { Ok(Sleeper { node, rung }) }
+            };
+            world.node(name).cluster(bridge.end()).actor(sleeper).build()
+        };
+        let nodes = [build("one"), build("two")];
+        let id = ActorId::named("test.sleeper", "a");
+        bridge.settle(&id, &nodes[0]);
+        nodes[0].get::<Sleeper>("a").send(Nap).await.expect("it runs");
+        world.sleep(Duration::from_secs(1)).await;
+        bridge.carry(&id, &nodes[1]).await;
+        world.sleep(Duration::from_secs(30)).await;
+        assert_eq!(*rung.lock(), [] as [&str; 0], "what it has set stays behind");
+        assert!(!nodes.iter().any(|node| node.get::<Sleeper>("a").is_active()));
+        // On the way back nothing of before comes up again.
+        bridge.carry(&id, &nodes[0]).await;
+        nodes[1].get::<Sleeper>("a").send(Nap).await.expect("it runs");
+        world.sleep(Duration::from_secs(30)).await;
+        assert_eq!(*rung.lock(), ["one"]);
+    });
+}

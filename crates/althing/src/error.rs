@@ -13,6 +13,10 @@ use crate::address::actor_id::ActorId;
 use crate::rejection::Rejection;
 use crate::wire::{Depth, Wire, WireError, WireField};
 
+/// Bytes of an error's text on its way to another node, at most: far below a frame, and enough to
+/// say what is wrong.
+const TEXT_LEN_MAX: usize = 4_096;
+
 /// Why an ask brought no reply.
 ///
 /// Whether to ask again hangs on whether the message may have run, which
@@ -140,6 +144,9 @@ pub enum SendError<M> {
     /// The actor lives on another node, and messages of this type do not travel.
     #[error("actor lives on another node, and the message does not travel")]
     LocalOnly(M),
+    /// The actor lives on another node, and the message is longer than what can be sent there.
+    #[error("actor lives on another node, and the message is too long to be sent there")]
+    TooLong(M),
 }
 
 impl<M> SendError<M> {
@@ -149,7 +156,8 @@ impl<M> SendError<M> {
             Self::Full(message)
             | Self::Timeout(message)
             | Self::Stopped(message)
-            | Self::LocalOnly(message) => message,
+            | Self::LocalOnly(message)
+            | Self::TooLong(message) => message,
         }
     }
 }
@@ -161,6 +169,7 @@ impl<M> fmt::Debug for SendError<M> {
             Self::Timeout(_) => "Timeout(..)",
             Self::Stopped(_) => "Stopped(..)",
             Self::LocalOnly(_) => "LocalOnly(..)",
+            Self::TooLong(_) => "TooLong(..)",
         })
     }
 }
@@ -254,10 +263,18 @@ impl<E: Error + Send + Sync + 'static> From<E> for ActorError {
     }
 }
 
-/// As its text: a type of error means nothing on another node.
+/// As its text: a type of error means nothing on another node. Of a long one only the beginning
+/// travels, because who waits to hear of an end has to hear of it.
 impl Wire for ActorError {
     fn encode(&self, out: &mut Vec<u8>) {
-        self.to_string().encode(out);
+        let mut text = self.to_string();
+        if text.len() > TEXT_LEN_MAX {
+            let is_border = |at: &usize| text.is_char_boundary(*at);
+            let end = (0..=TEXT_LEN_MAX).rev().find(is_border).unwrap_or(0);
+            text.truncate(end);
+            text.push('…');
+        }
+        text.encode(out);
     }
 
     fn decode_within(bytes: &[u8], depth: Depth) -> Result<Self, WireError> {

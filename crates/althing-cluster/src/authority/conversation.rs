@@ -9,9 +9,9 @@ use tokio::time::timeout;
 
 use super::desk::{ANSWERS_MAX, Asker, Desk, Input};
 use crate::protocol::{
-    Answer, Broken, GREETING_LEN_MAX, Greeting, No, RECORD_LEN_MAX, Refusal, Request, is_spoken,
-    read, write,
+    Answer, Broken, GREETING_LEN_MAX, Greeting, No, Refusal, Request, is_spoken, read, write,
 };
+use crate::record::check_len;
 use crate::tls::Guard;
 use crate::transport::{self, GREETING_TIMEOUT, Place, Porch, Stream};
 
@@ -19,6 +19,9 @@ use crate::transport::{self, GREETING_TIMEOUT, Place, Porch, Stream};
 const CONNECTIONS_MAX: usize = 1_024;
 
 const TOO_MANY: &str = "there are too many connections";
+
+/// Longest request: a list of all buckets, each with a number, is a quarter of that.
+const REQUEST_LEN_MAX: usize = 256 << 10;
 
 /// A node renews far more often.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -79,8 +82,11 @@ async fn converse(
     let asker = Asker { answers, nodes };
     let listening = async {
         loop {
-            let request = read::<Request>(&mut from, RECORD_LEN_MAX);
+            let request = read::<Request>(&mut from, REQUEST_LEN_MAX);
             let request = timeout(SILENCE_MAX, request).await.map_err(|_| Broken::Silent)??;
+            if let Request::Join { member, .. } = &request {
+                check_len(&member.name, &member.address).map_err(Broken::Refused)?;
+            }
             let input = Input::Asked { request, from: asker.clone() };
             if desk.inputs.send(input).await.is_err() {
                 return Ok(());

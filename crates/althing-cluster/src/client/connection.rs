@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use althing::remote::Reply;
-use althing::{ActorId, AskError};
+use althing::{ActorId, AskError, Wire};
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
@@ -29,6 +29,9 @@ use crate::transport::{self, GREETING_TIMEOUT, Whom};
 
 /// Messages under way from which on senders wait; fewer than a node reads ahead.
 const UNTAKEN_MAX: usize = 512;
+
+/// An answer begins with its number, which has a byte before it and ten at most.
+const HEAD_LEN: usize = 11;
 
 /// Questions that are written at once.
 const WRITTEN_MAX: usize = 256;
@@ -57,6 +60,12 @@ struct State {
     /// Senders that wait for room.
     wakers: Vec<Waker>,
     has_ended: bool,
+}
+
+/// As much of an answer as is read of one that is too long.
+#[derive(Wire)]
+struct Head {
+    number: u64,
 }
 
 /// Who waits for an answer.
@@ -133,6 +142,11 @@ impl Connection {
     /// Whether the node lets the client do that.
     pub(super) fn may(&self, capability: Capability) -> bool {
         self.capabilities.iter().any(|may| may.includes(capability))
+    }
+
+    /// Bytes of the longest frame that is sent.
+    pub(super) fn frame_len_max(&self) -> usize {
+        self.frame_len_max
     }
 
     /// Asks something that is answered once.
@@ -290,12 +304,32 @@ async fn hear(
     len_max: usize,
 ) -> Result<(), Broken> {
     loop {
-        let answered = timeout(SILENCE_MAX, read::<Answered>(&mut from, len_max));
+        let answered = timeout(SILENCE_MAX, read_answer(&mut from, len_max));
         let Answered { number, answer } = answered.await.map_err(|_| Broken::Silent)??;
         if number != 0 {
             take(shared, number, answer);
         }
     }
+}
+
+/// Reads an answer. One that is longer than allowed fails who has asked for it, and nobody else.
+async fn read_answer(
+    from: &mut (impl AsyncRead + Unpin),
+    len_max: usize,
+) -> Result<Answered, Broken> {
+    let len = from.read_u32().await? as usize;
+    let mut bytes = vec![0; if len <= len_max { len } else { HEAD_LEN.min(len) }];
+    from.read_exact(&mut bytes).await?;
+    if len <= len_max {
+        return Ok(Answered::decode(&bytes)?);
+    }
+    let end = bytes.iter().skip(1).position(|byte| *byte < 0x80).map_or(0, |last| last + 2);
+    let Head { number } = Head::decode(&bytes[..end])?;
+    let rest = (len - bytes.len()) as u64;
+    tokio::io::copy(&mut from.take(rest), &mut tokio::io::sink()).await?;
+    let why = format!("a reply of {len} bytes is longer than a frame may be");
+    let nobody = ActorId::named("", "");
+    Ok(Answered { number, answer: Answer::Failed(AskError::NotUnderstood(nobody, why)) })
 }
 
 fn take(shared: &Shared, number: u64, answer: Answer) {
@@ -326,7 +360,12 @@ fn take(shared: &Shared, number: u64, answer: Answer) {
         (Some(Waiting::Message { reply: Some(reply), .. }), Answer::Replied(bytes)) => {
             reply(Ok(bytes));
         }
-        (Some(Waiting::Message { reply, .. }), Answer::Failed(why)) => fail(reply, why),
+        (Some(Waiting::Message { to, reply }), Answer::Failed(why)) => match why {
+            AskError::NotUnderstood(id, why) if id.kind().as_str().is_empty() => {
+                fail(reply, AskError::NotUnderstood(to, why));
+            }
+            why => fail(reply, why),
+        },
         (Some(Waiting::Message { to, reply: Some(reply) }), _) => {
             reply(Err(AskError::NoReply(to)));
         }

@@ -10,7 +10,7 @@ use althing::{ActorId, AskError, Epoch, Node, StopReason, WeakNode};
 use parking_lot::Mutex;
 
 use super::connection::{Connection, Unsent, fail};
-use crate::member::pack::pack;
+use crate::member::pack::{body_len_max, pack};
 use crate::protocol::Packed;
 
 /// Messages that wait for a connection from which on senders wait.
@@ -127,6 +127,12 @@ impl Cluster for Ways {
             }
         };
         if is_crowded { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    fn longest(&self, to: &ActorId) -> usize {
+        let connection = self.0.connection();
+        let len_max = connection.map_or(usize::MAX, |connection| connection.frame_len_max());
+        body_len_max(to, len_max)
     }
 
     fn send(&self, parcel: Parcel) {

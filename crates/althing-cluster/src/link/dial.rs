@@ -134,6 +134,11 @@ impl Link {
         self.has_bundles.load(Ordering::Acquire)
     }
 
+    /// Bytes of the longest frame that the other node reads.
+    pub(crate) fn len_max(&self) -> usize {
+        self.len_max
+    }
+
     /// Whether senders should wait.
     pub(crate) fn is_crowded(&self) -> bool {
         self.is_crowded.load(Ordering::Acquire)

@@ -38,6 +38,9 @@ const UNANSWERED_MAX: usize = 1_024;
 /// Actors in one list.
 const ACTORS_MAX: u64 = 10_000;
 
+/// Bytes of an answer beside what is in it, at most.
+const ANSWER_OVERHEAD: usize = 64;
+
 /// Answers that are written at once.
 const WRITTEN_LEN: usize = 64 << 10;
 
@@ -223,8 +226,9 @@ impl Conversation {
         missing: Option<Capability>,
     ) {
         let (is_tell, to) = (packed.ask.is_none(), packed.to.clone());
-        let reply =
-            Answerer { number, to: to.clone(), room: Some(room), replies: self.replies.clone() };
+        let (room, replies) = (Some(room), self.replies.clone());
+        let len_max = self.shared.config.frame_len_max;
+        let reply = Answerer { number, to: to.clone(), room, replies, len_max };
         if let Some(missing) = missing {
             let why = format!("the certificate does not say `{missing}`");
             return reply.fail(AskError::Rejected(to, Rejection::Restricted(why)));
@@ -291,8 +295,10 @@ impl Conversation {
                 let limit = usize::try_from(limit.min(ACTORS_MAX)).unwrap_or(0);
                 let look = move |inspector: Inspector| inspector.actors(&text, limit);
                 let listing = self.look(look).await?;
-                let actors = listing.actors.iter().map(seen).collect();
-                Ok(Answer::Actors { actors, left: listing.left as u64 })
+                let all = listing.actors.len();
+                let actors = fitting(listing.actors.iter().map(seen), shared.config.frame_len_max);
+                let left = listing.left + (all - actors.len());
+                Ok(Answer::Actors { actors, left: left as u64 })
             }
             Question::Find { kind, key } => self.find(&kind, &key).map(Answer::Found),
             Question::Move { kind, key, to } => {
@@ -383,11 +389,18 @@ struct Answerer {
     to: ActorId,
     room: Option<OwnedSemaphorePermit>,
     replies: UnboundedSender<Due>,
+    /// Of a frame.
+    len_max: usize,
 }
 
 impl Answerer {
     fn settle(mut self, outcome: Result<Vec<u8>, AskError>) {
         self.send(match outcome {
+            Ok(reply) if reply.len() > self.len_max.saturating_sub(ANSWER_OVERHEAD) => {
+                let len = reply.len();
+                let why = format!("a reply of {len} bytes is longer than a frame may be");
+                Answer::Failed(AskError::NotUnderstood(self.to.clone(), why))
+            }
             Ok(reply) => Answer::Replied(reply),
             Err(why) => Answer::Failed(why),
         });
@@ -440,6 +453,18 @@ async fn hand_over(shared: &Arc<Shared>, mut parcel: Parcel) {
     }
     poll_fn(|cx| way.poll_room(&to, cx)).await;
     way.send(parcel);
+}
+
+/// As many of them as go into a frame.
+fn fitting(actors: impl Iterator<Item = Seen>, len_max: usize) -> Vec<Seen> {
+    let mut room = len_max.saturating_sub(ANSWER_OVERHEAD);
+    let has_room = |actor: &Seen| {
+        let len = actor.name.len() + ANSWER_OVERHEAD;
+        let fits = len <= room;
+        room = room.saturating_sub(len);
+        fits
+    };
+    actors.take_while(has_room).collect()
 }
 
 fn seen(actor: &althing::ActorView) -> Seen {

@@ -8,6 +8,10 @@ use althing::{ActorId, Incarnation, Priority};
 
 use crate::protocol::Packed;
 
+/// Bytes of a tell beside its body and the names of its actor, at most: numbers, and the name of
+/// the message, which is that of a method.
+const OVERHEAD_LEN: usize = 512;
+
 /// A parcel without its reply, which stays here.
 pub(crate) fn pack(parcel: Parcel, epoch: u64) -> (Packed, Option<Reply>) {
     let Parcel { to, node, cargo } = parcel;
@@ -33,6 +37,12 @@ pub(crate) fn pack(parcel: Parcel, epoch: u64) -> (Packed, Option<Reply>) {
             (Packed { name, body, priority, chain, ..empty(to) }, reply)
         }
     }
+}
+
+/// Bytes of the longest tell that certainly goes to that actor in a frame of that length.
+pub(crate) fn body_len_max(to: &ActorId, frame_len_max: usize) -> usize {
+    let name = to.kind().as_str().len() + to.key().map_or(0, |key| key.len());
+    frame_len_max.saturating_sub(name + OVERHEAD_LEN)
 }
 
 /// The parcel again; `answer` makes where the reply goes.

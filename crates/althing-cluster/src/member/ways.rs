@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use althing::remote::{Cluster, Location, NotMoved, Parcel, Taken, Told, TopicWay};
 use althing::{ActorId, Epoch, Node, TopicName};
 
+use super::pack::body_len_max;
 use super::routes::Core;
 use super::{Shared, moves, topics};
 use crate::bucket::bucket_of;
@@ -47,6 +48,17 @@ impl Cluster for Way {
         }
         core.waiting.push(cx.waker().clone());
         Poll::Pending
+    }
+
+    fn longest(&self, to: &ActorId) -> usize {
+        let core = self.0.core.lock();
+        let hop = match bucket_of(to) {
+            Some(bucket) => core.router.next_hop(bucket),
+            None => to.origin().map(|(node, _)| node.0),
+        };
+        let link = hop.and_then(|hop| core.links.get(&hop));
+        let len_max = self.0.config.frame_len_max;
+        body_len_max(to, link.map_or(len_max, |link| link.len_max().min(len_max)))
     }
 
     fn tell(&self, told: &Told<'_>, cx: &mut Context<'_>) -> Taken {

@@ -224,17 +224,41 @@ impl Core {
         } else {
             self.session.rows(&all.delivery_read, values).await?
         };
-        let row = rows.into_iter().next();
-        Ok(row.map(|mut cells| {
-            let (at, entry) = (cells.number(), cells.bytes());
-            let cron = cells.maybe_bytes().and_then(|cron| String::from_utf8(cron).ok());
-            let (kind, key) = (cells.text(), cells.text());
-            let to = ActorId::named(&kind, key);
-            let letter = Letter { to, message: cells.text(), body: cells.bytes() };
-            let due = Timestamp(at);
-            let delivery = Delivery { owner: id.clone(), name: name.to_owned(), due, cron, letter };
-            Posted { at, entry, delivery }
-        }))
+        Ok(rows.into_iter().next().map(|cells| posted(id, name.to_owned(), cells)))
+    }
+
+    /// What actors have left under names before those.
+    pub(super) async fn left_before(
+        &self,
+        names: &[(ActorId, String)],
+        limit: usize,
+    ) -> Result<Vec<Delivery>, Failure> {
+        let mut left = Vec::new();
+        for some in names.chunks(READS_AT_ONCE) {
+            let read = some.iter().map(|(id, name)| self.left_by(id, name, limit - left.len()));
+            left.extend(try_join_all(read).await?.into_iter().flatten());
+            left.truncate(limit);
+            if left.len() == limit {
+                break;
+            }
+        }
+        Ok(left)
+    }
+
+    async fn left_by(
+        &self,
+        id: &ActorId,
+        before: &str,
+        limit: usize,
+    ) -> Result<Vec<Delivery>, Failure> {
+        let mut values = self.session.owner(id);
+        values.extend([blob(before.as_bytes()), page(limit)]);
+        let rows = self.session.rows(&self.session.statements.delivery_left, values).await?;
+        let left = |mut cells: Cells| {
+            let name = cells.text();
+            posted(id, name, cells).delivery
+        };
+        Ok(rows.into_iter().map(left).collect())
     }
 
     pub(super) async fn due(
@@ -381,6 +405,17 @@ impl Core {
             _ = self.session.write(&self.session.statements.minute_remove, values).await;
         }
     }
+}
+
+/// Reads a row of which the name has been read.
+fn posted(id: &ActorId, name: String, mut cells: Cells) -> Posted {
+    let (at, entry) = (cells.number(), cells.bytes());
+    let cron = cells.maybe_bytes().and_then(|cron| String::from_utf8(cron).ok());
+    let (kind, key) = (cells.text(), cells.text());
+    let to = ActorId::named(&kind, key);
+    let letter = Letter { to, message: cells.text(), body: cells.bytes() };
+    let delivery = Delivery { owner: id.clone(), name, due: Timestamp(at), cron, letter };
+    Posted { at, entry, delivery }
 }
 
 fn found(mut cells: Cells) -> Found {

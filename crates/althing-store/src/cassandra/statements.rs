@@ -82,6 +82,10 @@ const DELIVERY_READ: &str = "
     SELECT at, entry, cron, to_kind, to_key, message, body FROM althing_actors
     WHERE part = ? AND kind = ? AND key = ? AND sort = 2 AND number = 0 AND name = ?";
 
+const DELIVERY_LEFT: &str = "
+    SELECT name, at, entry, cron, to_kind, to_key, message, body FROM althing_actors
+    WHERE part = ? AND kind = ? AND key = ? AND sort = 2 AND number = 0 AND name < ? LIMIT ?";
+
 const DELIVERY_CANCEL: &str = "
     DELETE FROM althing_actors
     WHERE part = ? AND kind = ? AND key = ? AND sort = 2 AND number = 0 AND name = ?";
@@ -159,6 +163,8 @@ statements! {
     delivery_read = DELIVERY_READ,
     /// As `head_serial`.
     delivery_serial = DELIVERY_READ,
+    /// What an actor has left before a name.
+    delivery_left = DELIVERY_LEFT,
     delivery_cancel = DELIVERY_CANCEL,
     delivery_taken = DELIVERY_TAKEN,
     delivery_again = DELIVERY_AGAIN,

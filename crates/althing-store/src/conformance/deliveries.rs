@@ -16,6 +16,7 @@ pub(super) async fn run(store: &dyn Store) {
     a_later_one_of_the_same_name_takes_the_place_of_the_first(store).await;
     what_was_taken_is_gone_and_what_comes_again_is_due_later(store).await;
     what_was_replaced_after_it_was_sent_is_not_taken_away(store).await;
+    what_some_have_left_is_found_by_name(store).await;
     a_refused_turn_leaves_nothing(store).await;
     replies_are_kept_until_they_are_forgotten(store).await;
     any_text_and_any_bytes_are_delivered(store).await;
@@ -134,6 +135,34 @@ async fn what_was_replaced_after_it_was_sent_is_not_taken_away(store: &dyn Store
     settle(store, sent.mark(), None).await;
     settle(store, sent.mark(), Some(90)).await;
     assert_eq!(kept_of(store, "sent").await, [posted("sent", "name", 70)]);
+}
+
+async fn what_some_have_left_is_found_by_name(store: &dyn Store) {
+    for key in ["left1", "left2", "left3"] {
+        let names = [("b", 5), ("d", 1), ("a", u64::MAX / 2), ("c", 3)];
+        leave(store, key, 1, names.map(|(name, due)| posted(key, name, due)).into()).await;
+    }
+    settle(store, delivery("left2", "c", 3).mark(), None).await;
+    let keyless = althing::Node::builder("conformance").build().spawn(Nobody).id();
+    let left = async |limit| {
+        let names = [("left3", "c"), ("left1", "c"), ("nobody", "z"), ("left2", "zz")];
+        let mut names = names.map(|(key, name)| (id(key), name.to_owned())).to_vec();
+        names.push((keyless.clone(), "z".to_owned()));
+        let left = store.left_before(names, limit).await.expect("it reads");
+        let left = left.into_iter().map(|it| (it.owner.to_string(), it.name));
+        left.map(|(owner, name)| format!("{owner} {name}")).collect::<Vec<_>>()
+    };
+    let all = ["1 a", "1 b", "2 a", "2 b", "2 d", "3 a", "3 b"];
+    let all = all.map(|it| format!("conformance/left{it}"));
+    for limit in [1, 2, 3, 5, 7, 1_000] {
+        assert_eq!(left(limit).await, all[..limit.min(7)], "{limit} of them");
+    }
+    let found = store.left_before(vec![(id("left1"), "b".to_owned())], 9).await.expect("it reads");
+    assert_eq!(found, [delivery("left1", "a", u64::MAX / 2)]);
+    for key in ["left1", "left2", "left3"] {
+        let names = ["a", "b", "c", "d"].map(|name| Posting::Cancel(name.to_owned()));
+        leave(store, key, 2, names.into()).await;
+    }
 }
 
 async fn a_refused_turn_leaves_nothing(store: &dyn Store) {

@@ -1,7 +1,8 @@
 //! What is to be sent in the next minutes, and what is on its way: pure, without clock or input.
 //!
 //! Letters of one actor to another are in one lane, of which only the first is sent: the next one
-//! follows when it was taken. Reminders are sent whenever they are due.
+//! follows when it was taken. Lanes of an actor that is held do not go on. Reminders are sent
+//! whenever they are due.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -30,9 +31,17 @@ pub(super) struct Agenda {
     reminders: BTreeSet<(Timestamp, Name)>,
     /// When to send the first letters of lanes, those on their way left out.
     letters: BTreeSet<(Timestamp, Name)>,
-    /// Letters by owner and target, the first of them first.
-    lanes: HashMap<(ActorId, ActorId), Lane>,
+    /// Who has letters, or is held.
+    owners: HashMap<ActorId, Owner>,
     on_the_way: usize,
+}
+
+#[derive(Debug, Default)]
+struct Owner {
+    /// Letters by target, the first of them first.
+    lanes: HashMap<ActorId, Lane>,
+    /// Whether none of them is sent that is not on its way.
+    is_held: bool,
 }
 
 #[derive(Debug, Default)]
@@ -76,21 +85,56 @@ impl Agenda {
         }
         let due = delivery.due;
         if reminder_name(&delivery.name).is_none() {
-            let lane = self.lanes.entry(lane_of(&delivery)).or_default();
+            let owner = self.owners.entry(delivery.owner.clone()).or_default();
+            let lane = owner.lanes.entry(delivery.letter.to.clone()).or_default();
             lane.names.insert(delivery.name.clone());
         }
-        let lane = lane_of(&delivery);
+        let to = delivery.letter.to.clone();
         let entry = Entry { delivery, attempts: 0, next_try: None, is_on_the_way: false };
         self.entries.insert(name.clone(), entry);
         if reminder_name(&name.1).is_some() {
             self.try_at(name, due);
         } else {
-            self.advance(&lane);
+            self.advance(&name.0, &to);
         }
     }
 
     pub(super) fn cancel(&mut self, owner: ActorId, name: String) {
         self.remove(&(owner, name));
+    }
+
+    /// Has no further letter of that owner sent: older ones may still come.
+    pub(super) fn hold(&mut self, owner: ActorId) {
+        self.owners.entry(owner).or_default().is_held = true;
+    }
+
+    /// Has the letters of that owner go on.
+    pub(super) fn free(&mut self, owner: &ActorId) {
+        let Some(held) = self.owners.get_mut(owner) else { return };
+        held.is_held = false;
+        let targets: Vec<_> = held.lanes.keys().cloned().collect();
+        if targets.is_empty() {
+            self.owners.remove(owner);
+        }
+        targets.iter().for_each(|to| self.advance(owner, to));
+    }
+
+    /// Has the letters of all owners go on.
+    pub(super) fn free_all(&mut self) {
+        let held = self.owners.iter().filter(|(_, owner)| owner.is_held);
+        let held: Vec<_> = held.map(|(id, _)| id.clone()).collect();
+        held.iter().for_each(|owner| self.free(owner));
+    }
+
+    /// Forgets the letters of that owner that are not on their way. All of them: if it comes back,
+    /// none goes before one that was forgotten.
+    pub(super) fn forget_letters(&mut self, owner: &ActorId) {
+        let Some(Owner { lanes, .. }) = self.owners.get(owner) else { return };
+        let names = lanes.values().flat_map(|lane| &lane.names);
+        let names: Vec<Name> = names.map(|name| (owner.clone(), name.clone())).collect();
+        let is_waiting = |name: &&Name| self.entries.get(name).is_some_and(|it| !it.is_on_the_way);
+        let waiting: Vec<_> = names.iter().filter(is_waiting).collect();
+        waiting.into_iter().for_each(|name| self.remove(name));
     }
 
     /// Forgets all that is not on its way.
@@ -174,9 +218,10 @@ impl Agenda {
         self.try_at(name, Timestamp(now.0.saturating_add(pause_ms)));
     }
 
-    /// Forgets an attempt: its actor lives elsewhere now.
+    /// Forgets an attempt, and all letters behind it: its actor lives elsewhere now.
     pub(super) fn let_go(&mut self, mark: &Mark) {
         self.on_the_way -= 1;
+        self.forget_letters(&mark.owner);
         self.remove(&(mark.owner.clone(), mark.name.clone()));
     }
 
@@ -190,13 +235,14 @@ impl Agenda {
     }
 
     /// Has the first letter of a lane be sent.
-    fn advance(&mut self, lane: &(ActorId, ActorId)) {
-        let Some(Lane { names, ahead }) = self.lanes.get_mut(lane) else { return };
+    fn advance(&mut self, owner: &ActorId, to: &ActorId) {
+        let owned = self.owners.get_mut(owner).filter(|owner| !owner.is_held);
+        let Some(Lane { names, ahead }) = owned.and_then(|it| it.lanes.get_mut(to)) else { return };
         if ahead.is_some() {
             return;
         }
         *ahead = names.first().cloned();
-        let Some(first) = names.first().map(|name| (lane.0.clone(), name.clone())) else { return };
+        let Some(first) = names.first().map(|name| (owner.clone(), name.clone())) else { return };
         if let Some(due) = self.entries.get(&first).map(|entry| entry.delivery.due) {
             self.try_at(first, due);
         }
@@ -209,15 +255,22 @@ impl Agenda {
             _ = self.reminders.remove(&place) || self.letters.remove(&place);
         }
         if reminder_name(&name.1).is_none() {
-            let lane = lane_of(&entry.delivery);
-            if let Some(waiting) = self.lanes.get_mut(&lane) {
-                waiting.names.remove(&name.1);
-                waiting.ahead.take_if(|ahead| *ahead == name.1);
-                if waiting.names.is_empty() {
-                    self.lanes.remove(&lane);
-                }
-            }
-            self.advance(&lane);
+            let to = &entry.delivery.letter.to;
+            self.leave_lane(&name.0, to, &name.1);
+            self.advance(&name.0, to);
+        }
+    }
+
+    fn leave_lane(&mut self, owner: &ActorId, to: &ActorId, name: &str) {
+        let Some(owned) = self.owners.get_mut(owner) else { return };
+        let Some(lane) = owned.lanes.get_mut(to) else { return };
+        lane.names.remove(name);
+        lane.ahead.take_if(|ahead| ahead == name);
+        if lane.names.is_empty() {
+            owned.lanes.remove(to);
+        }
+        if owned.lanes.is_empty() && !owned.is_held {
+            self.owners.remove(owner);
         }
     }
 }
@@ -232,10 +285,6 @@ impl Entry {
         }
         Attempt { mark: self.delivery.mark(), letter }
     }
-}
-
-fn lane_of(delivery: &Delivery) -> (ActorId, ActorId) {
-    (delivery.owner.clone(), delivery.letter.to.clone())
 }
 
 #[cfg(test)]

@@ -5,14 +5,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{Actor, ActorError, Context, Handler, StopReason, TimerId, Timestamp};
+use althing::{Actor, ActorError, ActorId, Context, Handler, StopReason, TimerId, Timestamp};
 
 use super::CourierOptions;
 use super::agenda::{Agenda, Attempt};
-use super::inbox::Inbox;
+use super::arrivals::{Arrivals, LookWanted};
+use super::inbox::{Inbox, Taken};
 use super::reading::{PageWanted, Reading, STORE_PAUSE, later};
 use super::sending::{Answered, Outcome, Sending};
 use crate::delivery::{Delivery, Mark, Posting, Settled};
+use crate::post::reminder_name;
 use crate::store::{Store, StoreError};
 
 /// Pause between two beginnings of taking down, while what was taken has not become many: what is
@@ -30,15 +32,23 @@ pub(super) struct Carrier {
     inbox: Arc<Inbox>,
     agenda: Agenda,
     reading: Reading,
+    arrivals: Arrivals,
+    /// Owners of letters that lived elsewhere when one of them was read. Should one come here amid
+    /// a reading, none of the pages that follow puts its letters before those that were passed
+    /// over.
+    away: HashSet<ActorId>,
     /// What the store is still to be told.
     settled: Vec<Settled>,
     is_settling: bool,
     /// Nothing but many is taken down before.
     settle_at: Timestamp,
-    /// What was taken, and may be in a page that was read before the store knew.
+    /// What was taken, and may be in a page that was read before the store knew, or in what was
+    /// left before.
     taken: HashSet<Mark>,
     /// Those of them of which it knows; they are forgotten with the page that is on its way.
     known: Vec<Mark>,
+    /// As `known`, with the look for older letters that is on its way.
+    known_to_look: Vec<Mark>,
     /// No reminder is sent before.
     remind_at: Timestamp,
     timer: Option<(Timestamp, TimerId)>,
@@ -48,6 +58,9 @@ pub(super) struct Carrier {
 pub(super) struct Look;
 
 struct Page(Result<Vec<Delivery>, StoreError>);
+
+/// What owners have left before they came here.
+struct Left(Result<Vec<Delivery>, StoreError>);
 
 struct SettledAll {
     settled: Vec<Settled>,
@@ -61,12 +74,15 @@ impl Carrier {
             inbox,
             agenda: Agenda::default(),
             reading: Reading::new(options.in_memory_max),
+            arrivals: Arrivals::new(options.in_memory_max),
+            away: HashSet::new(),
             options,
             settled: Vec::new(),
             is_settling: false,
             settle_at: Timestamp(0),
             taken: HashSet::new(),
             known: Vec::new(),
+            known_to_look: Vec::new(),
             remind_at: Timestamp(0),
             timer: None,
         }
@@ -78,6 +94,9 @@ impl Carrier {
         self.take_posted(ctx);
         if let Some(wanted) = self.reading.next_page(now, self.agenda.len()) {
             self.read(wanted, ctx);
+        }
+        if let Some(LookWanted { firsts, limit }) = self.arrivals.look(now) {
+            ctx.pipe(self.store.left_before(firsts, limit), Left);
         }
         self.send(now, ctx);
         self.settle(now, ctx);
@@ -110,7 +129,11 @@ impl Carrier {
 
     /// Takes what turns on this node have left.
     fn take_posted(&mut self, ctx: &Context<Self>) {
-        let (postings, has_missed) = self.inbox.take();
+        let Taken { firsts, postings, has_missed } = self.inbox.take();
+        for (owner, first) in firsts {
+            self.agenda.hold(owner.clone());
+            self.arrivals.came(owner, first);
+        }
         for (owner, posting) in postings {
             let name = match &posting {
                 Posting::Put(delivery) => delivery.name.clone(),
@@ -121,11 +144,18 @@ impl Carrier {
                 self.put(delivery, ctx);
             }
         }
-        if has_missed {
-            // Something of it may have been cancelled.
-            self.agenda.forget_waiting();
-            self.reading.missed();
+        if has_missed || self.arrivals.is_crowded() {
+            self.read_anew();
         }
+    }
+
+    /// Has everything read from the store once more, in the order in which it was left.
+    fn read_anew(&mut self) {
+        // Something of it may have been cancelled.
+        self.agenda.forget_waiting();
+        self.reading.missed();
+        self.arrivals.clear();
+        self.agenda.free_all();
     }
 
     fn put(&mut self, delivery: Delivery, ctx: &Context<Self>) {
@@ -134,7 +164,30 @@ impl Carrier {
         }
     }
 
+    /// Takes what was read.
+    fn put_read(&mut self, read: Vec<Delivery>, ctx: &Context<Self>) {
+        let node = ctx.node();
+        for delivery in read {
+            if reminder_name(&delivery.name).is_some() {
+                self.put(delivery, ctx);
+            } else if self.away.contains(&delivery.owner) {
+                // Comes with the next reading, or before what its owner leaves here first.
+            } else if node.is_home_of(&delivery.owner) {
+                self.agenda.put(delivery);
+            } else {
+                self.agenda.forget_letters(&delivery.owner);
+                self.away.insert(delivery.owner);
+            }
+        }
+        if self.away.len() > self.options.in_memory_max {
+            self.away.clear();
+        }
+    }
+
     fn read(&mut self, wanted: PageWanted, ctx: &mut Context<Self>) {
+        if wanted.after.is_none() {
+            self.away.clear();
+        }
         let page = self.store.due(wanted.until, wanted.after, wanted.limit);
         ctx.pipe(page, Page);
     }
@@ -161,7 +214,8 @@ impl Carrier {
         let reminder = reminder.map(|at| at.max(self.remind_at));
         let is_waiting = !self.is_settling && !self.settled.is_empty();
         let settle = is_waiting.then_some(self.settle_at);
-        let next = [letter, reminder, settle, self.reading.next_look()].into_iter().flatten().min();
+        let looks = [self.reading.next_look(), self.arrivals.next_look()];
+        let next = [letter, reminder, settle].into_iter().chain(looks).flatten().min();
         if self.timer.as_ref().map(|(at, _)| *at) == next && next.is_some_and(|at| at > now) {
             return;
         }
@@ -206,6 +260,8 @@ impl Handler<Page> for Carrier {
     type Reply = ();
 
     async fn handle(&mut self, Page(found): Page, ctx: &mut Context<Self>) {
+        // The page may have a first letter already: whoever left it has come before that.
+        self.take_posted(ctx);
         match found {
             Err(error) => {
                 tracing::warn!(%error, "what is to be delivered cannot be read");
@@ -215,14 +271,44 @@ impl Handler<Page> for Carrier {
                 let is_known = |delivery: &Delivery| {
                     !self.taken.is_empty() && self.taken.contains(&delivery.mark())
                 };
-                for delivery in self.reading.page_came(found, is_known) {
-                    self.put(delivery, ctx);
+                let page = self.reading.page_came(found, is_known);
+                self.put_read(page, ctx);
+                if self.arrivals.is_look_on_its_way() {
+                    self.known_to_look.append(&mut self.known);
                 }
                 for mark in self.known.drain(..) {
                     self.taken.remove(&mark);
                 }
                 if let Some(wanted) = self.reading.read_on(self.agenda.len()) {
                     self.read(wanted, ctx);
+                }
+            }
+        }
+        self.go_on(ctx);
+    }
+}
+
+impl Handler<Left> for Carrier {
+    type Reply = ();
+
+    async fn handle(&mut self, Left(found): Left, ctx: &mut Context<Self>) {
+        match found {
+            Err(error) => {
+                tracing::warn!(%error, "what was left before cannot be read, so letters wait");
+                self.arrivals.look_failed(ctx.now());
+            }
+            Ok(found) => {
+                let mut arrived = self.arrivals.look_came(found);
+                arrived.left.retain(|delivery| !self.taken.contains(&delivery.mark()));
+                // All that they have left was read, whatever pages have passed over.
+                arrived.free.iter().for_each(|owner| _ = self.away.remove(owner));
+                self.put_read(arrived.left, ctx);
+                arrived.free.iter().for_each(|owner| self.agenda.free(owner));
+                if arrived.is_too_much {
+                    self.read_anew();
+                }
+                for mark in self.known_to_look.drain(..) {
+                    self.taken.remove(&mark);
                 }
             }
         }
@@ -271,6 +357,8 @@ impl Handler<SettledAll> for Carrier {
         let known = done.settled.into_iter().map(|settled| settled.mark);
         if self.reading.is_page_on_its_way() {
             self.known.extend(known);
+        } else if self.arrivals.is_look_on_its_way() {
+            self.known_to_look.extend(known);
         } else {
             known.for_each(|mark| _ = self.taken.remove(&mark));
         }

@@ -97,6 +97,29 @@ pub(super) fn due(
     rows.collect()
 }
 
+/// What actors have left under names before those.
+pub(super) fn left_before(
+    transaction: &Transaction<'_>,
+    names: &[(ActorId, String)],
+    limit: usize,
+) -> rusqlite::Result<Vec<Delivery>> {
+    let sql = "SELECT due, kind, key, name, cron, to_kind, to_key, message, body FROM deliveries
+               WHERE kind = ?1 AND key = ?2 AND name < ?3 ORDER BY name LIMIT ?4";
+    let mut select = transaction.prepare_cached(sql)?;
+    let mut left = Vec::new();
+    for (owner, name) in names {
+        let room = i64::try_from(limit - left.len()).unwrap_or(i64::MAX);
+        let values = params![owner.kind().as_str(), key(owner), name, room];
+        for found in select.query_map(values, delivery)? {
+            left.push(found?);
+        }
+        if left.len() >= limit {
+            break;
+        }
+    }
+    Ok(left)
+}
+
 fn delivery(row: &Row<'_>) -> rusqlite::Result<Delivery> {
     let id = |kind: usize, key: usize| -> rusqlite::Result<ActorId> {
         Ok(ActorId::named(&row.get::<_, String>(kind)?, row.get::<_, String>(key)?))

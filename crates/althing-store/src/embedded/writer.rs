@@ -26,6 +26,7 @@ pub(super) enum Job {
     Commit(Box<Turn>, Reply<()>),
     Events(ActorId, u64, usize, Reply<Vec<Event>>),
     Due(Timestamp, Option<Mark>, usize, Reply<Vec<Delivery>>),
+    LeftBefore(Vec<(ActorId, String)>, usize, Reply<Vec<Delivery>>),
     Settle(Vec<Settled>, Reply<()>),
 }
 
@@ -37,12 +38,12 @@ impl Job {
                 1 + turn.events.len() + turn.postings.len() + turn.replies.len()
             }
             Self::Settle(settled, _) => settled.len(),
-            Self::Open(..) | Self::Events(..) | Self::Due(..) => 1,
+            Self::Open(..) | Self::Events(..) | Self::Due(..) | Self::LeftBefore(..) => 1,
         }
     }
 
     fn only_reads(&self) -> bool {
-        matches!(self, Self::Events(..) | Self::Due(..))
+        matches!(self, Self::Events(..) | Self::Due(..) | Self::LeftBefore(..))
     }
 }
 
@@ -52,6 +53,7 @@ enum Outcome {
     Commit(Result<(), StoreError>),
     Events(Vec<Event>),
     Due(Vec<Delivery>),
+    LeftBefore(Vec<Delivery>),
     Settled,
 }
 
@@ -133,6 +135,7 @@ fn answer(job: Job, outcome: Outcome) {
         (Job::Commit(_, reply), Outcome::Commit(outcome)) => _ = reply.send(outcome),
         (Job::Events(_, _, _, reply), Outcome::Events(events)) => _ = reply.send(Ok(events)),
         (Job::Due(_, _, _, reply), Outcome::Due(due)) => _ = reply.send(Ok(due)),
+        (Job::LeftBefore(_, _, reply), Outcome::LeftBefore(left)) => _ = reply.send(Ok(left)),
         (Job::Settle(_, reply), Outcome::Settled) => _ = reply.send(Ok(())),
         _ => unreachable!("a job's outcome is of its own variant"),
     }
@@ -145,6 +148,7 @@ fn refuse(job: Job, error: &StoreError) {
         Job::Commit(_, reply) => _ = reply.send(Err(error)),
         Job::Events(_, _, _, reply) => _ = reply.send(Err(error)),
         Job::Due(_, _, _, reply) => _ = reply.send(Err(error)),
+        Job::LeftBefore(_, _, reply) => _ = reply.send(Err(error)),
         Job::Settle(_, reply) => _ = reply.send(Err(error)),
     }
 }
@@ -158,6 +162,9 @@ fn apply(transaction: &Transaction<'_>, job: &Job) -> rusqlite::Result<Outcome> 
         }
         Job::Due(until, after, limit, _) => {
             Outcome::Due(deliveries::due(transaction, *until, after.as_ref(), *limit)?)
+        }
+        Job::LeftBefore(names, limit, _) => {
+            Outcome::LeftBefore(deliveries::left_before(transaction, names, *limit)?)
         }
         Job::Settle(settled, _) => {
             settled.iter().try_for_each(|settled| deliveries::settle(transaction, settled))?;

@@ -155,6 +155,20 @@ impl Session {
         let found = self.client().query(sql, &[&until, &from, &kind, &key, &own, &limit]).await?;
         Ok(found.iter().map(delivery).collect())
     }
+
+    /// What actors have left under names before those.
+    pub(super) async fn left_before(
+        &self,
+        names: &[(ActorId, String)],
+        limit: usize,
+    ) -> Result<Vec<Delivery>, Error> {
+        let (kinds, keys, names) =
+            columns(names.iter().map(|(id, before)| (name(id), before.as_str())));
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let sql = &self.statements.left;
+        let found = self.client().query(sql, &[&kinds, &keys, &names, &limit]).await?;
+        Ok(found.iter().map(delivery).collect())
+    }
 }
 
 fn reply(row: &Row) -> Reply {

@@ -34,6 +34,7 @@ pub(super) enum Task {
     Commit(Box<Turn>, Reply<()>),
     Events(ActorId, u64, usize, Reply<Vec<Event>>),
     Due(Timestamp, Option<Mark>, usize, Reply<Vec<Delivery>>),
+    LeftBefore(Vec<(ActorId, String)>, usize, Reply<Vec<Delivery>>),
     Settle(Vec<Settled>, Reply<()>),
 }
 
@@ -67,7 +68,7 @@ impl Job {
 
     /// Whether it is done outside of transactions.
     pub(super) fn is_read(&self) -> bool {
-        matches!(self.task, Task::Events(..) | Task::Due(..))
+        matches!(self.task, Task::Events(..) | Task::Due(..) | Task::LeftBefore(..))
     }
 
     pub(super) fn is_commit(&self) -> bool {
@@ -81,6 +82,7 @@ impl Job {
             Task::Commit(_, reply) => _ = reply.send(Err(error)),
             Task::Events(_, _, _, reply) => _ = reply.send(Err(error)),
             Task::Due(_, _, _, reply) => _ = reply.send(Err(error)),
+            Task::LeftBefore(_, _, reply) => _ = reply.send(Err(error)),
             Task::Settle(_, reply) => _ = reply.send(Err(error)),
         }
     }

@@ -56,6 +56,7 @@ pub(super) enum Outcome {
     Commit(Result<(), StoreError>),
     Events(Vec<Event>),
     Due(Vec<Delivery>),
+    LeftBefore(Vec<Delivery>),
     Settled,
 }
 
@@ -78,7 +79,7 @@ impl<'a> Rows<'a> {
                 Task::Commit(turn, _) => {
                     rows.rows.entry(name(&turn.id)).or_default().is_made |= turn.version == 1;
                 }
-                Task::Events(..) | Task::Due(..) | Task::Settle(..) => {}
+                Task::Events(..) | Task::Due(..) | Task::LeftBefore(..) | Task::Settle(..) => {}
             }
         }
         rows
@@ -92,7 +93,9 @@ impl<'a> Rows<'a> {
                 self.settled.extend(settled);
                 Outcome::Settled
             }
-            Task::Events(..) | Task::Due(..) => unreachable!("read outside of transactions"),
+            Task::Events(..) | Task::Due(..) | Task::LeftBefore(..) => {
+                unreachable!("read outside of transactions")
+            }
         }
     }
 

@@ -238,6 +238,9 @@ impl Session {
             Task::Due(until, after, limit, _) => {
                 return Ok(Outcome::Due(self.due(*until, after.as_ref(), *limit).await?));
             }
+            Task::LeftBefore(names, limit, _) => {
+                return Ok(Outcome::LeftBefore(self.left_before(names, *limit).await?));
+            }
             Task::Open(..) | Task::Commit(..) | Task::Settle(..) => {
                 unreachable!("the queue does not mix reads with turns")
             }

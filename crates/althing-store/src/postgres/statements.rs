@@ -82,6 +82,17 @@ const DUE: &str = "
     WHERE due <= $1 AND (due, kind, key, name) > ($2::bigint, $3::bytea, $4::bytea, $5::bytea)
     ORDER BY due, kind, key, name LIMIT $6";
 
+/// As `DUE`, and limited for each owner: one who has left very much is not read to the end.
+const LEFT: &str = "
+    SELECT kept.* FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS asked (kind, key, name),
+        LATERAL (
+            SELECT kind, key, name, due, cron, to_kind, to_key, message, body
+            FROM althing_deliveries AS own
+            WHERE own.kind = asked.kind AND own.key = asked.key AND own.name < asked.name
+            ORDER BY own.name LIMIT $4
+        ) AS kept
+    ORDER BY kept.kind, kept.key, kept.name LIMIT $4";
+
 const KEEP: &str = "
     INSERT INTO althing_replies (kind, key, number, request, at, body)
     SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::bytea[], $5::bigint[],
@@ -92,8 +103,8 @@ const FORGET: &str = "
     USING unnest($1::bytea[], $2::bytea[], $3::bigint[]) AS gone (kind, key, number)
     WHERE kept.kind = gone.kind AND kept.key = gone.key AND kept.number <= gone.number";
 
-const ALL: [&str; 13] =
-    [MAKE, LOCK, REPLIES, WRITE, ADD, READ, PUT, CANCEL, TAKEN, AGAIN, DUE, KEEP, FORGET];
+const ALL: [&str; 14] =
+    [MAKE, LOCK, REPLIES, WRITE, ADD, READ, PUT, CANCEL, TAKEN, AGAIN, DUE, LEFT, KEEP, FORGET];
 
 /// All statements of one connection.
 pub(super) struct Statements {
@@ -114,6 +125,8 @@ pub(super) struct Statements {
     /// Moves deliveries that were taken to when they are due again.
     pub(super) again: Statement,
     pub(super) due: Statement,
+    /// Reads what some actors have left.
+    pub(super) left: Statement,
     pub(super) keep: Statement,
     pub(super) forget: Statement,
 }
@@ -123,7 +136,22 @@ impl Statements {
         let prepared = join_all(ALL.map(|sql| client.prepare(sql))).await;
         let prepared: Vec<_> = prepared.into_iter().collect::<Result<_, _>>()?;
         let Ok(
-            [make, lock, replies, write, add, read, put, cancel, taken, again, due, keep, forget],
+            [
+                make,
+                lock,
+                replies,
+                write,
+                add,
+                read,
+                put,
+                cancel,
+                taken,
+                again,
+                due,
+                left,
+                keep,
+                forget,
+            ],
         ) = <[Statement; ALL.len()]>::try_from(prepared)
         else {
             unreachable!("as many are prepared as were asked for")
@@ -140,6 +168,7 @@ impl Statements {
             taken,
             again,
             due,
+            left,
             keep,
             forget,
         })

@@ -162,6 +162,7 @@ fn answer(job: Job, outcome: Outcome) {
         (Task::Commit(_, reply), Outcome::Commit(outcome)) => _ = reply.send(outcome),
         (Task::Events(_, _, _, reply), Outcome::Events(events)) => _ = reply.send(Ok(events)),
         (Task::Due(_, _, _, reply), Outcome::Due(due)) => _ = reply.send(Ok(due)),
+        (Task::LeftBefore(_, _, reply), Outcome::LeftBefore(left)) => _ = reply.send(Ok(left)),
         (Task::Settle(_, reply), Outcome::Settled) => _ = reply.send(Ok(())),
         _ => unreachable!("a job's outcome is of its own variant"),
     }

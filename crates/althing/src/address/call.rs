@@ -142,8 +142,9 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     /// Sends without asking for a reply; waits for room in the mailbox until the deadline.
     ///
     /// # Errors
-    /// `Timeout` and `Stopped` hand the message back. An actor that tells itself does not wait:
-    /// `Full`; nor does one that has let out as much in one held turn as it may.
+    /// `Timeout` and `Stopped` hand the message back, as do `LocalOnly` and `TooLong` if the actor
+    /// lives on another node. An actor that tells itself does not wait: `Full`; nor does one that
+    /// has let out as much in one held turn as it may.
     ///
     /// # Cancel safety
     /// Dropping the future before it is ready drops the message unsent.
@@ -159,7 +160,8 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     /// Sends without asking for a reply and without waiting.
     ///
     /// # Errors
-    /// `Full` and `Stopped` hand the message back.
+    /// `Full` and `Stopped` hand the message back, as do `LocalOnly` and `TooLong` if the actor
+    /// lives on another node.
     #[inline]
     pub fn try_tell(mut self) -> Result<(), SendError<M>> {
         let pushed = push_tell::<A, M, D>(self.target, &mut self.message, self.priority);
@@ -173,6 +175,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
                 Shipped::Sent => return Ok(()),
                 Shipped::NoRoom => refused = SendError::Full,
                 Shipped::LocalOnly => refused = SendError::LocalOnly,
+                Shipped::TooLong => refused = SendError::TooLong,
             }
         }
         let message = self.message.take().expect("a message that was not taken is still here");
@@ -307,7 +310,9 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
                 self.wait = Wait::ForReply(receiver, waiting);
                 self.poll_reply(cx)
             }
-            Shipped::LocalOnly => Poll::Ready(Err(local_only::<M>(self.target.id()))),
+            Shipped::LocalOnly | Shipped::TooLong => {
+                Poll::Ready(Err(local_only::<M>(self.target.id())))
+            }
             Shipped::NoRoom => {
                 let reply = reply.expect("nothing was sent");
                 let slot = Slot { reply, receiver, waiting };

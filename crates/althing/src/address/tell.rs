@@ -87,6 +87,7 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Tell<'a, A, M, D> {
                 Shipped::LocalOnly => {
                     return Poll::Ready(Err(self.hand_back(SendError::LocalOnly)));
                 }
+                Shipped::TooLong => return Poll::Ready(Err(self.hand_back(SendError::TooLong))),
                 Shipped::NoRoom => {}
             }
         }

@@ -125,7 +125,7 @@ fn ship<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let why = match ship_ask::<A, M, D>(place, &mut message, &mut slot, priority, Waker::noop()) {
         Shipped::Sent => return,
         Shipped::NoRoom => AskError::Overloaded(id),
-        Shipped::LocalOnly => local_only::<M>(id),
+        Shipped::LocalOnly | Shipped::TooLong => local_only::<M>(id),
     };
     if let Some(mut slot) = slot {
         slot.fail(why);

@@ -119,8 +119,8 @@ impl Node {
     fn ask_all_to_stop(&self) -> Vec<Asked> {
         let (mut stopping, mut idle) = (Vec::new(), Vec::new());
         self.shared().holdings().directory.for_each(|place| {
-            let inner = place.header().mailbox.lock();
-            let (is_asleep, life) = (inner.is_asleep(), inner.lives());
+            let mut inner = place.header().mailbox.lock();
+            let (is_asleep, life) = (inner.sleeps_now(), inner.lives());
             // Released before asking, which takes the lock.
             drop(inner);
             if !is_asleep {
@@ -155,7 +155,7 @@ impl Node {
         self.shared().holdings().directory.for_each(|place| {
             close_sleeper(place);
             let mut inner = place.header().mailbox.lock();
-            let is_asleep = inner.is_asleep();
+            let is_asleep = inner.sleeps_now();
             inner.shut();
             // Released before killing, which takes the lock.
             drop(inner);
@@ -177,7 +177,7 @@ struct Asked {
 
 impl Asked {
     fn has_ended(&self) -> bool {
-        let inner = self.place.header().mailbox.lock();
-        inner.lives() != self.life || inner.is_asleep()
+        let mut inner = self.place.header().mailbox.lock();
+        inner.lives() != self.life || inner.sleeps_now()
     }
 }

@@ -26,6 +26,12 @@ pub trait Cluster: Send + Sync + 'static {
     /// case.
     fn poll_room(&self, to: &ActorId, cx: &mut Context<'_>) -> Poll<()>;
 
+    /// Bytes of the longest message that can be sent to that actor now; a longer tell is handed
+    /// back, a longer ask fails when it is sent.
+    fn longest(&self, _to: &ActorId) -> usize {
+        usize::MAX
+    }
+
     /// Takes a parcel. Parcels that one thread sends to one actor arrive in that order, each at
     /// most once.
     ///

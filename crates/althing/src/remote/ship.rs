@@ -31,6 +31,16 @@ pub(crate) enum Shipped {
     NoRoom,
     /// Messages of its type do not travel.
     LocalOnly,
+    /// This one is too long; of tells only.
+    TooLong,
+}
+
+/// How a message is sent.
+#[derive(Clone, Copy)]
+struct Manner<'a> {
+    priority: Priority,
+    waker: &'a Waker,
+    is_tell: bool,
 }
 
 /// Tells an actor that lives elsewhere; unless it is sent, the message stays where it is.
@@ -49,7 +59,8 @@ pub(crate) fn ship_tell<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     {
         return shipped;
     }
-    ship::<A, M, D>(place, message, priority, waker, |_| (None, Vec::new()))
+    let manner = Manner { priority, waker, is_tell: true };
+    ship::<A, M, D>(place, message, manner, |_| (None, Vec::new()))
 }
 
 /// Tells by the cluster's short way; `None` if the message has to become a parcel.
@@ -87,7 +98,8 @@ pub(crate) fn ship_ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     priority: Priority,
     waker: &Waker,
 ) -> Shipped {
-    ship::<A, M, D>(place, message, priority, waker, |decode| {
+    let manner = Manner { priority, waker, is_tell: false };
+    ship::<A, M, D>(place, message, manner, |decode| {
         let reply = reply.take().expect("an ask is shipped once");
         reply.begin();
         (Some(way_back(place.header().id(), reply, decode)), ancestors::of_current())
@@ -99,8 +111,7 @@ type DecodeReply<R> = fn(&[u8]) -> Result<R, WireError>;
 fn ship<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     place: &Arc<Place<A>>,
     message: &mut Option<M>,
-    priority: Priority,
-    waker: &Waker,
+    Manner { priority, waker, is_tell }: Manner<'_>,
     answer: impl FnOnce(DecodeReply<D::Reply>) -> (Option<Reply>, Vec<ActorId>),
 ) -> Shipped {
     let header = place.header();
@@ -113,13 +124,14 @@ fn ship<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     if cluster.poll_room(&to, &mut Context::from_waker(waker)).is_pending() {
         return Shipped::NoRoom;
     }
-    let message = message.take().expect("a message is shipped once");
     let mut body = Vec::new();
-    (codec.encode)(&message, &mut body);
-    drop(message);
+    (codec.encode)(message.as_ref().expect("a message is shipped once"), &mut body);
+    if is_tell && body.len() > cluster.longest(&to) {
+        return Shipped::TooLong;
+    }
+    drop(message.take());
     let (reply, chain) = answer(codec.decode_reply);
     let message = Message { name: codec.name.to_owned(), body, priority, chain, reply };
-    let is_tell = message.reply.is_none();
     let parcel = Parcel { to, node: None, cargo: Cargo::Message(message) };
     if is_tell && turn::is_held() {
         turn::keep(Effect::Ship(place.as_any_place(), parcel));

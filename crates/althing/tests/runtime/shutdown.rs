@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
-use crate::support::{Flex, On, flex, later, node, nothing, settle, within};
-use althing::{Actor, Node};
+use crate::support::{Flex, On, flex, later, node, nothing, settle, soon, within};
+use althing::{Actor, Context, Handler, Node};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -110,5 +110,60 @@ fn shutdowns_at_once_and_one_after_the_other_stop_each_actor_once() {
         let three = node.shutdown(DEADLINE).await;
         let killed = [&one, &two, &three].map(|report| report.killed.len());
         assert_eq!((killed, three.stopped), ([0; 3], 0));
+    });
+}
+
+/// Unloads itself with each message.
+struct Sleepy(Arc<AtomicU32>);
+
+struct Nap;
+
+impl Actor for Sleepy {
+    const NAME: &'static str = "test.sleepy";
+}
+
+impl Handler<Nap> for Sleepy {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Nap, ctx: &mut Context<Self>) {
+        self.0.fetch_add(1, SeqCst);
+        ctx.passivate();
+    }
+}
+
+/// The bundle in which a handler tells is still open, and nothing more is in it.
+#[test]
+fn who_sleeps_is_not_counted_as_stopped_though_somebody_has_just_told_it() {
+    within(On::Workers(2), async {
+        let naps = Arc::new(AtomicU32::new(0));
+        let counted = naps.clone();
+        let node = Node::builder("test")
+            .actor(move |_| {
+                let naps = counted.clone();
+                async { Ok(Sleepy(naps)) }
+            })
+            .build();
+        let (ending, sleepy) = (node.clone(), node.get::<Sleepy>("a"));
+        let stopped = Arc::new(AtomicU32::new(u32::MAX));
+        let reported = stopped.clone();
+        let telling = later(async move {
+            for _ in 0..2 {
+                sleepy.send(Nap).try_tell().unwrap();
+            }
+            tokio::task::block_in_place(|| {
+                while naps.load(SeqCst) < 2 || sleepy.is_active() {
+                    std::thread::yield_now();
+                }
+            });
+            let report = ending.shutdown(DEADLINE).await;
+            assert_eq!(report.killed, []);
+            reported.store(report.stopped as u32, SeqCst);
+            0
+        });
+        let teller = flex(&node);
+        let telling = teller.send(telling).timeout(Duration::from_secs(60));
+        // Its node ends, so it may not be answered.
+        _ = soon("the teller", telling).await;
+        assert_eq!(stopped.load(SeqCst), 0, "nobody but the teller was awake");
     });
 }

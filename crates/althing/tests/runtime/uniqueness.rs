@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use crate::support::{On, node, settle, soon, within};
+use crate::support::{On, flex, later, node, settle, soon, within};
 use althing::{Actor, ActorError, ActorRef, Context, Handler, Node, StopReason, WeakRef};
 use parking_lot::Mutex;
 
@@ -182,6 +182,70 @@ impl Upgrader {
 
 /// The directory forgets a sleeper that nobody holds. Whoever gets hold of it in that moment must
 /// not keep an actor that the directory does not know.
+/// Stops with the second message.
+struct Brief {
+    told: u32,
+    stopped: Arc<AtomicBool>,
+}
+
+struct Tell;
+
+impl Actor for Brief {
+    const NAME: &'static str = "test.brief";
+
+    async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
+        self.stopped.store(true, SeqCst);
+    }
+}
+
+impl Handler<Tell> for Brief {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Tell, ctx: &mut Context<Self>) {
+        self.told += 1;
+        if self.told == 2 {
+            ctx.stop();
+        }
+    }
+}
+
+/// The bundle in which a handler tells is still open, and nothing more is in it.
+#[test]
+fn a_name_is_free_once_its_actor_has_stopped_though_its_teller_goes_on() {
+    within(On::Workers(2), async {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let brief = |stopped: &Arc<AtomicBool>| Brief { told: 0, stopped: stopped.clone() };
+        let of_kind = stopped.clone();
+        let node = Node::builder("test")
+            .actor(move |_| {
+                let life = Brief { told: 0, stopped: of_kind.clone() };
+                async { Ok(life) }
+            })
+            .build();
+        let (on, first) = (node.clone(), node.get::<Brief>("a"));
+        let telling = later(async move {
+            for _ in 0..2 {
+                first.send(Tell).try_tell().unwrap();
+            }
+            tokio::task::block_in_place(|| {
+                while !stopped.load(SeqCst) || first.is_active() {
+                    std::thread::yield_now();
+                }
+            });
+            let second = on.spawn_named("a", brief(&stopped));
+            let second = second.expect("nobody runs under the name");
+            assert_eq!(second, first, "all addresses of a name lead to the same actor");
+            // By the bundle, if it is still there.
+            first.send(Tell).try_tell().unwrap();
+            second.send(Tell).await.unwrap();
+            2
+        });
+        let teller = flex(&node);
+        let telling = teller.send(telling).timeout(Duration::from_secs(60));
+        assert_eq!(soon("the teller", telling).await, Ok(2));
+    });
+}
+
 #[test]
 fn a_weak_address_never_leads_to_a_second_actor_of_a_name() {
     within(On::PausedTime, async {

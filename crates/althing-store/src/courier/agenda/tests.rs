@@ -125,3 +125,41 @@ fn what_waits_can_be_forgotten_and_what_is_on_its_way_stays() {
     agenda.taken(sent[0].mark.clone(), Timestamp(9));
     assert_eq!(names(&take(&mut agenda, 9, 9)), [">2"]);
 }
+
+#[test]
+fn letters_of_who_is_held_wait_for_older_ones_that_still_come() {
+    let mut agenda = Agenda::default();
+    agenda.put(letter(">1", "a", 0));
+    let before = take(&mut agenda, 0, 9);
+    agenda.hold(id("owner"));
+    agenda.put(letter(">5", "a", 0));
+    agenda.put(letter(">6", "b", 0));
+    agenda.taken(before[0].mark.clone(), Timestamp(0));
+    assert_eq!(take(&mut agenda, 0, 9), [], "held");
+    for name in [">3", ">4"] {
+        agenda.put(letter(name, "b", 0));
+    }
+    agenda.free(&id("owner"));
+    let mut first = names(&take(&mut agenda, 0, 9)).join(" ");
+    assert!([">5 >3", ">3 >5"].contains(&&*first), "{first}");
+    // Held without a letter, and freed.
+    agenda.hold(id("other"));
+    agenda.free_all();
+    let other = Delivery { owner: id("other"), ..letter(">1", "a", 0) };
+    agenda.put(other);
+    first = names(&take(&mut agenda, 0, 9)).join(" ");
+    assert_eq!(first, ">1");
+}
+
+#[test]
+fn of_who_lives_elsewhere_nothing_is_sent_that_was_behind() {
+    let mut agenda = Agenda::default();
+    for (name, to) in [(">1", "a"), (">2", "a"), (">3", "b"), (">4", "b")] {
+        agenda.put(letter(name, to, 0));
+    }
+    let sent = take(&mut agenda, 0, 1);
+    assert_eq!(names(&sent), [">1"]);
+    agenda.let_go(&sent[0].mark);
+    assert_eq!((agenda.len(), agenda.on_the_way()), (0, 0));
+    assert_eq!(agenda.next_letter(), None);
+}

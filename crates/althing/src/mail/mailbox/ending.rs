@@ -122,8 +122,8 @@ impl Inner {
     }
 
     /// Whether nobody lives here, and nobody who was unloaded is to come back.
-    pub(crate) fn is_vacant(&self) -> bool {
-        self.is_asleep() && self.refusal().is_none() && self.presence != Presence::Unloaded
+    pub(crate) fn is_vacant(&mut self) -> bool {
+        self.sleeps_now() && self.refusal().is_none() && self.presence != Presence::Unloaded
     }
 
     /// Whether the directory has forgotten the place, so that its name leads to another one.
