@@ -3,6 +3,7 @@
 
 import { beforeAll, describe, expect, it } from 'vitest';
 
+import { archivedRooms } from './support/archive';
 import { call, openRoomOf } from './support/call';
 import type { Person } from './support/person';
 import { astrid, bo, meetIn, withAstridAndBo } from './support/scene';
@@ -107,6 +108,8 @@ describe('a clock that is put back', () => {
     await bo.page.reload();
     await bo.isOnline();
     await bo.page.evaluate(async () => navigator.serviceWorker.ready);
+    await astrid.say('Before the tunnel.');
+    await expect.poll(() => archivedRooms(bo)).toContainEqual(expect.stringContaining('Before the tunnel'));
     await bo.context.setOffline(true);
     await bo.say('first');
     await setClock(-DAY_MS);
