@@ -108,7 +108,7 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await admin.open('Code corner');
     await admin.message('port').first().waitFor();
     await shoot('demo');
-    await page.getByRole('button', { name: 'Show thread' }).last().click();
+    await page.getByRole('button', { name: /\d repl/ }).last().click();
     await page.locator('[data-thread-seq]').nth(1).waitFor();
     await page.mouse.move(0, 0);
     await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());

@@ -19,7 +19,8 @@ beforeAll(async () => {
   await astrid.message('I do.').waitFor();
   // Far below: the room shows none of it when somebody answers.
   await fillRoom(bo.page, { count: BETWEEN, batch: 60 });
-  await astrid.message(`number ${BETWEEN - 1} `).waitFor();
+  // Whose list is still growing is taken along to its end.
+  for (const each of [astrid, bo]) await each.message(`number ${BETWEEN - 1} `).waitFor();
 });
 
 const panel = (person: Person) => person.page.getByRole('complementary', { name: 'Thread' });
@@ -73,6 +74,24 @@ describe('a thread', () => {
     await page.keyboard.press('Escape');
     await panel(astrid).waitFor({ state: 'detached' });
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('composer');
+  });
+
+  it('says_below_its_message_how_many_answers_there_are_and_who_gave_the_last', async () => {
+    // Its answers quote it: the first is meant.
+    const below = (person: Person, said: string, words: string | RegExp) =>
+      person.page.locator('article[data-seq]').filter({ hasText: said }).first().getByRole('button', { name: words });
+    await astrid.say('Who has the keys?');
+    await bo.act('Who has the keys', 'Reply');
+    await bo.say('Not me.');
+    await below(astrid, 'Who has the keys', /^1 reply last by Bo Lind, \d\d:\d\d$/).waitFor();
+    await astrid.act('Not me', 'Reply');
+    await astrid.say('Found them.');
+    for (const each of [astrid, bo]) await below(each, 'Who has the keys', /^2 replies last by Astrid Holm, \d\d:\d\d$/).waitFor();
+    await astrid.act('Found them', 'Delete');
+    await below(bo, 'Who has the keys', /^1 reply last by Bo Lind/).waitFor();
+    // What is not loaded is not counted.
+    await bo.page.goto(new URL(bo.page.url().replace(/(room\/[^/]+).*/, '$1/1')).href);
+    await below(bo, 'the coffee', 'Show thread').getByText('Show thread').waitFor();
   });
 
   it('leads_to_where_a_message_stands_in_the_room', async () => {

@@ -13,6 +13,7 @@ import { asRoomEvent, asUserEvent, type RoomEvent, type UserEvent } from '../pro
 import type { Reply } from '../protocol/generated/methods';
 import type { Attachment, ConnectData, LeaveReason, RoomId, RoomView, UserView } from '../protocol/generated/chat';
 import { Arrangement } from './arrangement.svelte';
+import { Clock } from './clock.svelte';
 import { Conversation } from './conversation.svelte';
 import { Deletions } from './deletions.svelte';
 import { take as takeGlimpse } from './glimpse';
@@ -56,7 +57,10 @@ export class Chat {
   readonly sender: Sender;
   readonly media: Media;
   readonly reading = new Reading(this);
-  readonly people = new People((user) => this.link.call('user.get', { user }), () => this.#listener.nameless());
+  readonly clock = new Clock();
+  readonly people = new People({
+    ask: (user) => this.link.call('user.get', { user }), nameless: () => this.#listener.nameless(), now: () => this.clock.now(),
+  });
   readonly presence: Presence;
   readonly search: Search;
   readonly saved: Saved;
@@ -89,7 +93,7 @@ export class Chat {
     this.#archive = Archive.open(session.user.id);
     this.link = new Link(endpoint, session.token, {
       online: () => void this.#onOnline(),
-      welcomed: (data) => (this.administrator = isAdministrator(data)),
+      welcomed: (data) => this.#onWelcomed(data),
       tokenRejected: () => listener.tokenRejected(),
       roomPublication: (room, payload, offset) => this.#onRoomPublication(room, payload, offset),
       userPublication: (payload) => this.#onUserPublication(payload),
@@ -173,7 +177,9 @@ export class Chat {
 
   /** Files for what is being written in a room; they go up at once. */
   async attach(conversation: Conversation, files: readonly File[]): Promise<void> {
-    const uploads = await this.loadUploads();
+    // What was sent meanwhile would go without them.
+    conversation.attaching += 1;
+    const uploads = await this.loadUploads().finally(() => (conversation.attaching -= 1));
     await uploads.add(conversation, files);
   }
 
@@ -292,6 +298,12 @@ export class Chat {
   #named(view: RoomView): RoomView {
     if (view.peer?.deleted !== true) return view;
     return { ...view, peer: { ...view.peer, display_name: this.#listener.nameless() } };
+  }
+
+  #onWelcomed(data: unknown): void {
+    const told: Partial<ConnectData> = typeof data === 'object' && data !== null ? data : {};
+    this.administrator = told.administrator === true;
+    if (told.now !== undefined) this.clock.set(told.now);
   }
 
   async #onOnline(): Promise<void> {
@@ -457,9 +469,4 @@ export class Chat {
     this.#forgotten.clear();
     await this.#archive.put(kept, removed);
   }
-}
-
-function isAdministrator(data: unknown): boolean {
-  const told: Partial<ConnectData> = typeof data === 'object' && data !== null ? data : {};
-  return told.administrator === true;
 }

@@ -48,6 +48,8 @@ export class Conversation {
   loadFailed = $state(false);
   anchor: Anchor = 'end';
   replyTo = $state.raw<ReplyRef>();
+  /** So many times files were chosen that are not among the drafts yet. */
+  attaching = $state(0);
   /** Files attached to what is being written. */
   drafts = $state.raw<readonly Draft[]>([]);
   /** The number of the message that is being edited in place. */
@@ -77,7 +79,7 @@ export class Conversation {
     if (event.type === 'pinned' || event.type === 'edited' || event.type === 'deleted' || event.type === 'expired') this.pinsVersion += 1;
     if (this.timeline.apply(event, this.#me)) this.version += 1;
     if (event.type === 'message' && this.typists.has(event.user)) {
-      this.typists = noticed(this.typists, event.user, event.name, false, Date.now());
+      this.typists = noticed(this.typists, event.user, event.name, false, performance.now());
     }
   }
 
@@ -147,14 +149,14 @@ export class Conversation {
     if (event.type === 'left') {
       this.members = this.members.filter(({ user }) => user !== event.user);
       // Whoever was removed in the middle of a sentence is not typing any more.
-      this.typists = noticed(this.typists, event.user, '', false, Date.now());
+      this.typists = noticed(this.typists, event.user, '', false, performance.now());
     }
     if (event.type === 'role') this.members = this.members.map((member) => (member.user === event.user ? withRole(member, event) : member));
   }
 
   #applyTyping(event: Extract<RoomEvent, { type: 'typing' }>): void {
     if (event.user === this.#me) return;
-    this.typists = noticed(this.typists, event.user, event.name, event.on, Date.now());
+    this.typists = noticed(this.typists, event.user, event.name, event.on, performance.now());
     this.#watchExpiry();
   }
 
@@ -163,9 +165,9 @@ export class Conversation {
     const first = Math.min(...[...this.typists.values()].map((typist) => typist.until));
     if (!Number.isFinite(first)) return;
     this.#expiry = setTimeout(() => {
-      this.typists = expired(this.typists, Date.now());
+      this.typists = expired(this.typists, performance.now());
       this.#watchExpiry();
-    }, Math.max(0, first - Date.now()) + 1);
+    }, Math.max(0, first - performance.now()) + 1);
   }
 }
 

@@ -55,7 +55,8 @@ export class Folkmoot {
   readonly keep: Keep;
   readonly preferences: Preferences;
   readonly brand: Brand;
-  readonly router = new Router();
+  /** Back and forward lead to another page: what lay over this one belonged to it. */
+  readonly router = new Router(() => ([this.overlay, this.card] = [undefined, undefined]));
   readonly notifier: Notifier;
   readonly heldKeys = new HeldKeys();
   chat = $state.raw<Chat>();
@@ -80,8 +81,6 @@ export class Folkmoot {
     this.preferences = new Preferences(keep);
     this.brand = new Brand(keep);
     this.notifier = new Notifier((room, seq) => this.router.go({ name: 'room', room, seq }));
-    // Back and forward lead to another page: what lay over this one belonged to it.
-    window.addEventListener('popstate', () => ([this.overlay, this.card] = [undefined, undefined]));
     const session = keep.session();
     if (!session) return;
     this.#begin(session);

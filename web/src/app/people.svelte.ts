@@ -8,6 +8,14 @@ interface Shown {
   status: Status | undefined;
 }
 
+interface Source {
+  ask: (user: UserId) => Promise<UserView>;
+  /** What people without a name are called. */
+  nameless: () => string;
+  /** The time of the server. */
+  now: () => number;
+}
+
 /** Faces that come into view together are asked for together, after the lists that tell of most of them anyway. */
 const ASK_AFTER_MS = 600;
 /** Timers of browsers go no further. */
@@ -17,7 +25,7 @@ export class People {
   #names = $state.raw<ReadonlyMap<UserId, string>>(new Map());
   #shown = $state.raw<ReadonlyMap<UserId, Shown>>(new Map());
   /** Moves when a status ends, so that whatever shows it looks again. */
-  #now = $state(Date.now());
+  #now = $state(0);
   #ending: ReturnType<typeof setTimeout> | undefined;
   /** Told of since the connection began: live events keep these up to date. */
   readonly #told = new Set<UserId>();
@@ -25,12 +33,15 @@ export class People {
   #asking: ReturnType<typeof setTimeout> | undefined;
   /** Counts connections, so that whoever is on screen is wanted again after each. */
   #connection = $state(0);
-  readonly #ask: (user: UserId) => Promise<UserView>;
-  readonly #nameless: () => string;
+  readonly #ask: Source['ask'];
+  readonly #nameless: Source['nameless'];
+  readonly #clock: Source['now'];
 
-  constructor(ask: (user: UserId) => Promise<UserView>, nameless: () => string) {
+  constructor({ ask, nameless, now }: Source) {
     this.#ask = ask;
     this.#nameless = nameless;
+    this.#clock = now;
+    this.#now = now();
   }
 
   /** `fallback` is empty in what the server still tells of a deleted account. */
@@ -61,6 +72,7 @@ export class People {
   restart(): void {
     this.#told.clear();
     this.#connection += 1;
+    this.#awaitEnd();
   }
 
   meet(people: readonly (UserView | MemberView)[]): void {
@@ -107,7 +119,7 @@ export class People {
 
   #awaitEnd(): void {
     clearTimeout(this.#ending);
-    this.#now = Date.now();
+    this.#now = this.#clock();
     const first = Math.min(...[...this.#shown.values()].map(({ status }) => status?.until ?? Infinity).filter((until) => until > this.#now));
     if (!Number.isFinite(first)) return;
     this.#ending = setTimeout(() => this.#awaitEnd(), Math.min(first - this.#now + 1, TIMER_MS_MAX));

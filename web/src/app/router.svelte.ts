@@ -1,25 +1,29 @@
 //! The address bar: the one source of which room is open, so that back, forward and links work as people expect.
 
 import { formatRoute, parseRoute, type Route } from '../model/route';
+import { Layers } from './layers';
 
 export class Router {
   route = $state.raw<Route>({ name: 'home' });
+  readonly layers: Layers;
 
-  constructor() {
+  /** `moved` is told that Back or Forward have led to another page. */
+  constructor(moved: () => void) {
     this.route = parseRoute(location.pathname);
-    window.addEventListener('popstate', () => {
+    this.layers = new Layers(() => {
       this.route = parseRoute(location.pathname);
+      moved();
     });
   }
 
   go(route: Route): void {
     const path = formatRoute(route);
-    if (path !== location.pathname) history.pushState(null, '', path);
+    if (path !== location.pathname) this.layers.go(path);
     this.route = route;
   }
 
   replace(route: Route): void {
-    history.replaceState(null, '', formatRoute(route));
+    this.layers.replace(formatRoute(route));
     this.route = route;
   }
 }

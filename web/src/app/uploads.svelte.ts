@@ -28,6 +28,8 @@ export class Draft {
   /** Why the server refused it, in its words. */
   error = $state('');
   attachment = $state.raw<Attachment>();
+  /** Whether the limits allow it is known. */
+  checked = false;
   readonly stop = new AbortController();
   attempts = 0;
 
@@ -63,16 +65,16 @@ export class Uploads {
 
   /** Attaches files to what is being written in a room. */
   async add(conversation: Conversation, files: readonly File[]): Promise<void> {
+    const before = conversation.drafts;
+    const added = files.map((file) => new Draft(conversation.room, file));
+    // At once: a message that is sent before the limits are known has to have them.
+    conversation.drafts = [...before, ...added];
+    for (const draft of added) this.#drafts.set(draft.key, draft);
     // Without limits at hand the server is the one to tell.
     const limits = await this.loadLimits();
-    for (const file of files) {
-      const draft = new Draft(conversation.room, file);
-      const others = conversation.drafts.filter((other) => other.refusal === undefined);
-      const bytes = others.reduce((sum, other) => sum + (other.attachment ? 0 : other.file.size), 0);
-      draft.refusal = limits && refusalOf(file, limits, others.length, bytes);
-      if (draft.refusal) draft.state = 'failed';
-      conversation.drafts = [...conversation.drafts, draft];
-      this.#drafts.set(draft.key, draft);
+    for (const [index, draft] of added.entries()) {
+      if (limits) this.#check(draft, limits, [...before, ...added.slice(0, index)]);
+      draft.checked = true;
     }
     this.resume();
   }
@@ -87,7 +89,11 @@ export class Uploads {
   }
 
   retry(draft: Draft): void {
-    if (draft.refusal) return;
+    if (draft.refusal) {
+      // After the step that asked for it.
+      queueMicrotask(() => this.#listener.failed(draft));
+      return;
+    }
     draft.state = 'waiting';
     draft.error = '';
     this.resume();
@@ -111,7 +117,7 @@ export class Uploads {
     this.#wake = undefined;
     for (const draft of this.#drafts.values()) {
       if (this.#underWay >= UNDER_WAY_MAX) return;
-      if (draft.state === 'waiting') void this.#send(draft);
+      if (draft.state === 'waiting' && draft.checked) void this.#send(draft);
     }
   }
 
@@ -123,6 +129,15 @@ export class Uploads {
       if (draft.preview) URL.revokeObjectURL(draft.preview);
     }
     this.#drafts.clear();
+  }
+
+  #check(draft: Draft, limits: AttachmentLimits, before: readonly Draft[]): void {
+    const others = before.filter((other) => other.refusal === undefined && !other.stop.signal.aborted);
+    const bytes = others.reduce((sum, other) => sum + (other.attachment ? 0 : other.file.size), 0);
+    draft.refusal = refusalOf(draft.file, limits, others.length, bytes);
+    if (!draft.refusal) return;
+    draft.state = 'failed';
+    this.#listener.failed(draft);
   }
 
   /** Bytes do not outlive the tab: the browser asks before it closes one in the middle of them. */

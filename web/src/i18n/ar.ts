@@ -85,6 +85,7 @@ export const ar: Strings = {
   thread: 'سلسلة الردود',
   show_thread: 'عرض الردود',
   reply_count: (count) => counted(count, { one: 'رد واحد', two: 'ردان', few: 'ردود', other: 'ردًا' }),
+  last_reply: (name, time) => `آخرها من ${name}، ${time}`,
   thread_empty: 'لا ردود بعد',
   reply_placeholder: 'اكتب ردًا…',
   more: 'المزيد',

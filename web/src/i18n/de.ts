@@ -83,6 +83,7 @@ export const de: Strings = {
   thread: 'Thread',
   show_thread: 'Thread zeigen',
   reply_count: (count) => one(count, '1 Antwort', `${count} Antworten`),
+  last_reply: (name, time) => `zuletzt ${name}, ${time}`,
   thread_empty: 'Noch keine Antworten',
   reply_placeholder: 'Antworten …',
   more: 'Mehr',

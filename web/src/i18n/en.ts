@@ -87,6 +87,7 @@ export const en = {
   thread: 'Thread',
   show_thread: 'Show thread',
   reply_count: (count: number) => one(count, '1 reply', `${count} replies`),
+  last_reply: (name: string, time: string) => `last by ${name}, ${time}`,
   thread_empty: 'No replies yet',
   reply_placeholder: 'Reply…',
   more: 'More',

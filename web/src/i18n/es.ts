@@ -83,6 +83,7 @@ export const es: Strings = {
   thread: 'Hilo',
   show_thread: 'Ver el hilo',
   reply_count: (count) => one(count, '1 respuesta', `${count} respuestas`),
+  last_reply: (name, time) => `la última de ${name}, ${time}`,
   thread_empty: 'Aún no hay respuestas',
   reply_placeholder: 'Responder…',
   more: 'Más',

@@ -83,6 +83,7 @@ export const fr: Strings = {
   thread: 'Fil',
   show_thread: 'Voir le fil',
   reply_count: (count) => one(count, `${count} réponse`, `${count} réponses`),
+  last_reply: (name, time) => `la dernière de ${name}, ${time}`,
   thread_empty: 'Pas encore de réponse',
   reply_placeholder: 'Répondre…',
   more: 'Plus',

@@ -80,6 +80,7 @@ export const ja: Strings = {
   thread: 'スレッド',
   show_thread: 'スレッドを表示',
   reply_count: (count) => `返信${count}件`,
+  last_reply: (name, time) => `最新：${name}、${time}`,
   thread_empty: 'まだ返信がありません',
   reply_placeholder: '返信…',
   more: 'その他',

@@ -109,11 +109,30 @@ describe('timeline', () => {
     const answer = (seq: number, to: number) => message(seq, { reply_to: { seq: to, user: 'u', name: 'u', body: '' } });
     const timeline = new Timeline('r', 9);
     timeline.addPage([message(1), answer(3, 1), answer(5, 3), answer(8, 2), answer(9, 5)]);
-    expect([1, 2, 3, 4, 5, 9].map((seq) => timeline.isAnswered(seq))).toEqual([true, true, true, false, true, false]);
+    expect(timeline.grownFrom(1)).toEqual({ count: 3, last: 9 });
+    expect([2, 3, 4, 5, 9].map((seq) => timeline.grownFrom(seq)?.count)).toEqual([1, 2, undefined, 1, undefined]);
     expect([1, 5, 9, 4].map((seq) => timeline.rootOf(seq))).toEqual([1, 1, 1, 4]);
     // Not held: it may have been an answer itself.
     expect(timeline.rootOf(8)).toBe(2);
     timeline.apply({ type: 'deleted', room: 'r', seq: 3, by: 'u', at: 1 }, ME);
     expect(timeline.rootOf(9)).toBe(5);
+    // Its answers left the thread with it.
+    expect(timeline.grownFrom(1)).toBeUndefined();
+  });
+
+  it('knows_from_where_on_nothing_is_missing', () => {
+    const timeline = new Timeline('r', 6);
+    timeline.addPage([message(2), message(5), message(6)]);
+    expect([1, 3, 4, 5, 6].map((seq) => timeline.isWholeAfter(seq))).toEqual([false, false, true, true, true]);
+    timeline.apply(arrives(7), ME);
+    expect([3, 4].map((seq) => timeline.isWholeAfter(seq))).toEqual([false, true]);
+    timeline.addPage([message(3), message(4)]);
+    expect([0, 1].map((seq) => timeline.isWholeAfter(seq))).toEqual([false, true]);
+    timeline.extendTo(9);
+    expect([7, 8, 9].map((seq) => timeline.isWholeAfter(seq))).toEqual([false, false, true]);
+    timeline.addPage([message(8), message(9)]);
+    expect(timeline.isWholeAfter(1)).toBe(true);
+    timeline.invalidate();
+    expect(timeline.isWholeAfter(8)).toBe(false);
   });
 });

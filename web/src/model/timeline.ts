@@ -3,6 +3,7 @@
 
 import type { RoomEvent } from '../protocol/events';
 import type { MessageView, RoomId, UserId } from '../protocol/generated/chat';
+import { Answers, type Grown } from './answers';
 
 interface Held {
   message: MessageView;
@@ -22,8 +23,9 @@ export class Timeline {
   #lastSeq: number;
   #generation = 1;
   readonly #held = new Map<number, Held>();
-  /** Messages that others, which were seen here, answer. */
-  readonly #answered = new Set<number>();
+  readonly #answers = new Answers();
+  /** From here to the end all is held up to date, as far as was looked. */
+  #whole = { from: 1, to: 0, generation: 0 };
 
   constructor(room: RoomId, lastSeq: number) {
     this.room = room;
@@ -47,8 +49,20 @@ export class Timeline {
     return this.#held.get(seq)?.message;
   }
 
-  isAnswered(seq: number): boolean {
-    return this.#answered.has(seq);
+  /** What grew out of a message, of what is held. */
+  grownFrom(seq: number): Grown | undefined {
+    return this.#answers.of(seq);
+  }
+
+  /** Whether everything after this message is held up to date, and nothing that grew out of it is missing. */
+  isWholeAfter(seq: number): boolean {
+    const whole = this.#whole;
+    let reach = whole.generation === this.#generation ? whole.to : 0;
+    while (reach > 0 && reach < this.#lastSeq && this.#isFresh(reach + 1)) reach += 1;
+    let from = reach === this.#lastSeq && reach > 0 ? whole.from : this.#lastSeq + 1;
+    while (from > this.#firstSeq && this.#isFresh(from - 1)) from -= 1;
+    this.#whole = { from, to: this.#lastSeq, generation: this.#generation };
+    return from <= seq + 1;
   }
 
   /** The first message of what this one belongs to, as far as the answers between them are held. */
@@ -71,7 +85,11 @@ export class Timeline {
   keepFrom(firstSeq: number): boolean {
     if (firstSeq <= this.#firstSeq) return false;
     this.#firstSeq = firstSeq;
-    for (const seq of this.#held.keys()) if (seq < firstSeq) this.#held.delete(seq);
+    for (const seq of this.#held.keys()) {
+      if (seq >= firstSeq) continue;
+      this.#held.delete(seq);
+      this.#answers.set(seq, undefined);
+    }
     return true;
   }
 
@@ -161,13 +179,14 @@ export class Timeline {
 
   #hold(message: MessageView, generation: number): void {
     this.#held.set(message.seq, { message, generation });
-    if (message.reply_to && !message.deleted) this.#answered.add(message.reply_to.seq);
+    this.#answers.set(message.seq, message.deleted ? undefined : message.reply_to?.seq);
   }
 
   #change(seq: number, change: (message: MessageView) => MessageView): boolean {
     const held = this.#held.get(seq);
     if (!held) return false;
     held.message = change(held.message);
+    this.#answers.set(seq, held.message.reply_to?.seq);
     return true;
   }
 }

@@ -9,6 +9,7 @@ export const TYPING_REPEAT_MS = 3_000;
 
 export interface Typist {
   name: string;
+  /** In milliseconds since the page began: the time of day may be put back meanwhile. */
   until: number;
 }
 

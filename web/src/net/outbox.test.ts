@@ -23,6 +23,13 @@ describe('outbox', () => {
     expect(run([write('a')]).effects.map((effect) => effect.type)).toEqual(['store', 'send']);
   });
 
+  it('keeps_the_order_for_a_new_tab_though_the_clock_was_put_back', () => {
+    const written = run([write('a', 'r1', 9), write('b', 'r1', 5), write('c', 'r1', 5)], false);
+    const kept = written.effects.flatMap((effect) => (effect.type === 'store' ? [effect.entry] : [])).reverse();
+    const restored = run([{ type: 'restored', entries: kept }], false).outbox;
+    expect(restored.map(({ key }) => key)).toEqual(['a', 'b', 'c']);
+  });
+
   it('keeps_messages_while_offline_and_sends_them_in_order_when_back', () => {
     const away = run([write('a'), write('b')], false);
     expect(sent(away.effects)).toEqual([]);
@@ -72,7 +79,7 @@ describe('outbox', () => {
   });
 
   it('takes_up_what_an_earlier_tab_left_in_the_order_written', () => {
-    const left = run([write('b', 'r1', 2), write('a', 'r1', 1)], false).outbox.map((entry) => ({ ...entry, state: 'sending' as const }));
+    const left = run([write('a', 'r1', 1), write('b', 'r1', 2)], false).outbox.map((entry) => ({ ...entry, state: 'sending' as const })).reverse();
     const { outbox, effects } = run([{ type: 'restored', entries: left }], true);
     expect(outbox.map((entry) => entry.key)).toEqual(['a', 'b']);
     expect(sent(effects)).toEqual(['a']);

@@ -80,7 +80,9 @@ const DEFER_MS_MAX = 15_000;
 export function step(outbox: Outbox, event: OutboxEvent, online: boolean): OutboxStep {
   switch (event.type) {
     case 'enqueue': {
-      const entry: OutboxEntry = { ...event.entry, state: 'queued', attempts: 0 };
+      // Whatever the clock shows, later is later: a new tab takes them up in this order.
+      const created_at = Math.max(event.entry.created_at, latest(outbox) + 1);
+      const entry: OutboxEntry = { ...event.entry, created_at, state: 'queued', attempts: 0 };
       return pump([...outbox, entry], [{ type: 'store', entry }], online);
     }
     case 'restored': {
@@ -121,6 +123,10 @@ export function step(outbox: Outbox, event: OutboxEvent, online: boolean): Outbo
     case 'discard':
       return remove(outbox, event.key, online);
   }
+}
+
+function latest(outbox: Outbox): number {
+  return Math.max(0, ...outbox.map((entry) => entry.created_at));
 }
 
 /** Starts the first queued message of every room that has none under way. A failed one does not hold up its room. */

@@ -110,6 +110,8 @@ impl Checked for PasswordReset {
 pub struct ConnectData {
     /// Whether the user administers the server.
     pub administrator: bool,
+    /// What the server's clock shows, by which a client knows how far its own is off.
+    pub now: UnixMillis,
 }
 
 /// A user as administrators see them.

@@ -80,7 +80,10 @@ impl Newcomer {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             ping: u32::try_from(gateway.ping.as_secs()).unwrap_or(u32::MAX),
             pong: true,
-            data: encode_payload(&ConnectData { administrator: account.is_admin }),
+            data: encode_payload(&ConnectData {
+                administrator: account.is_admin,
+                now: self.server.now(),
+            }),
             subs: BTreeMap::from([(channel.to_string(), stream)]),
             ..ConnectResult::default()
         };

@@ -207,6 +207,8 @@ export type ConnInfo = {
 export type ConnectData = {
   /** Whether the user administers the server. */
   administrator: boolean,
+  /** What the server's clock shows, by which a client knows how far its own is off. */
+  now: UnixMillis,
 };
 
 /** Names one signed-in device of a user. */

@@ -22,7 +22,7 @@ export class Writing {
   readonly #conversation: Conversation;
   /** The draft as this tab last saved or read it. */
   #kept: string;
-  #typingSince = 0;
+  #typingSince = -Infinity;
   #saving: ReturnType<typeof setTimeout> | undefined;
 
   constructor(folkmoot: Folkmoot, chat: Chat, conversation: Conversation) {
@@ -39,8 +39,8 @@ export class Writing {
 
   /** A file that cannot go would be missed silently: it has to be removed or mended first. */
   get sendable(): boolean {
-    const { drafts } = this.#conversation;
-    return (this.body.trim() !== '' || drafts.length > 0) && this.left >= 0 && !drafts.some((draft) => draft.state === 'failed');
+    const { drafts, attaching } = this.#conversation;
+    return attaching === 0 && (this.body.trim() !== '' || drafts.length > 0) && this.left >= 0 && !drafts.some((draft) => draft.state === 'failed');
   }
 
   get selected(): Selected {
@@ -86,9 +86,10 @@ export class Writing {
   }
 
   tellTyping(on: boolean): void {
-    const now = Date.now();
-    if (on ? now - this.#typingSince < TYPING_REPEAT_MS : this.#typingSince === 0) return;
-    this.#typingSince = on ? now : 0;
+    // Not the time of day: a clock that is put back would silence it.
+    const now = performance.now();
+    if (on ? now - this.#typingSince < TYPING_REPEAT_MS : this.#typingSince === -Infinity) return;
+    this.#typingSince = on ? now : -Infinity;
     this.#chat.link.call('typing.set', { room: this.#conversation.room, on }).catch(() => undefined);
   }
 
@@ -106,7 +107,7 @@ export class Writing {
     conversation.replyTo = undefined;
     // Sent is read: the line has done its work.
     conversation.newAfter = undefined;
-    this.#typingSince = 0;
+    this.#typingSince = -Infinity;
     this.body = '';
     this.saveDraft();
   }

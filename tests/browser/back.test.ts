@@ -1,0 +1,148 @@
+//! Back on a phone closes what lies over the room, the top one first, and only then leads to the page before.
+
+import type { CDPSession, Locator } from 'playwright-core';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { astrid, bo, meetIn, withAstridAndBo } from './support/scene';
+
+withAstridAndBo({ bo: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true } });
+let room: string;
+let touch: CDPSession;
+beforeAll(async () => {
+  await meetIn('Harbour');
+  await astrid.say('Who brings the coffee, @bo?');
+  await bo.message('the coffee').waitFor();
+  room = new URL(bo.page.url()).pathname;
+  touch = await bo.context.newCDPSession(bo.page);
+});
+
+const back = () => bo.page.evaluate(() => history.back());
+const path = () => bo.page.evaluate(() => location.pathname);
+const button = (name: string | RegExp) => bo.page.getByRole('button', { name });
+const panel = (name: string | RegExp) => bo.page.getByRole('complementary', { name });
+const MEMBERS = /member/;
+const list = () => bo.page.getByRole('link', { name: /Harbour/ });
+
+/** From the list of rooms into the room, as people come there: the list is the page before. */
+beforeEach(async () => {
+  await bo.page.goto(new URL('/', bo.page.url()).href);
+  await list().tap();
+  await bo.message('the coffee').waitFor();
+});
+
+/** A finger rests until the phone shakes, and is lifted. */
+async function longPress(on: Locator): Promise<void> {
+  const box = await on.boundingBox();
+  if (!box) throw new Error('nothing to touch');
+  const shaken = bo.page.evaluate(() => new Promise<void>((resolve) => {
+    navigator.vibrate = () => (resolve(), true);
+  }));
+  await touch.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: [{ x: box.x + box.width / 2, y: box.y + box.height / 2 }] });
+  await shaken;
+  await touch.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
+}
+
+/** Chooses from the sheet of the message. */
+async function choose(action: string): Promise<void> {
+  await longPress(bo.message('the coffee').locator('.body'));
+  await bo.page.getByRole('menuitem', { name: action, exact: true }).tap();
+}
+
+async function isInRoom(): Promise<void> {
+  await bo.composer.waitFor();
+  expect(await path()).toBe(room);
+}
+
+async function onceMoreLeadsToTheList(): Promise<void> {
+  await back();
+  await list().waitFor();
+  expect(await path()).toBe('/');
+}
+
+/** Everything that may lie over a room, with how it is opened. */
+const LAYERS: readonly [name: string, open: () => Promise<void>, layer: () => Locator][] = [
+  ['members', () => button(/^Members/).tap(), () => panel(MEMBERS)],
+  ['search', () => button('Search').tap(), () => panel('Search')],
+  ['thread', () => choose('Show thread'), () => panel('Thread')],
+  ['settings', () => button('Room settings').tap(), () => bo.page.getByRole('dialog', { name: 'Room settings' })],
+  ['invitations', () => button('Invite people').tap(), () => bo.page.getByRole('dialog', { name: /Invite people/ })],
+  ['profile', () => bo.message('the coffee').getByRole('button', { name: 'Astrid Holm' }).first().tap(), () => bo.page.getByRole('dialog', { name: /Astrid Holm/ })],
+  ['emoji', () => choose('React'), () => bo.page.getByRole('dialog', { name: 'Emoji' })],
+  ['menu', () => longPress(bo.message('the coffee').locator('.body')), () => bo.page.getByRole('menu')],
+];
+
+describe('back on a phone', () => {
+  it.each(LAYERS)('closes_%s_and_stays_in_the_room', async (_name, open, layer) => {
+    await open();
+    await layer().waitFor();
+    await back();
+    await layer().waitFor({ state: 'detached' });
+    await isInRoom();
+    await onceMoreLeadsToTheList();
+  });
+
+  it('closes_the_top_one_of_several', async () => {
+    await choose('Show thread');
+    await panel('Thread').getByText('@bo', { exact: true }).tap();
+    await bo.page.getByRole('dialog', { name: /Bo Lind/ }).waitFor();
+    await back();
+    await bo.page.getByRole('dialog', { name: /Bo Lind/ }).waitFor({ state: 'detached' });
+    expect(await panel('Thread').isVisible()).toBe(true);
+    await back();
+    await panel('Thread').waitFor({ state: 'detached' });
+    await isInRoom();
+    await onceMoreLeadsToTheList();
+  });
+
+  it('steps_over_what_was_closed_by_its_button_or_by_escape', async () => {
+    await button(/^Members/).tap();
+    await panel(MEMBERS).getByRole('button', { name: 'Close' }).tap();
+    await panel(MEMBERS).waitFor({ state: 'detached' });
+    await button('Room settings').tap();
+    await bo.page.getByRole('dialog').waitFor();
+    await bo.page.keyboard.press('Escape');
+    await bo.page.getByRole('dialog').waitFor({ state: 'detached' });
+    await isInRoom();
+    await onceMoreLeadsToTheList();
+  });
+
+  it('leads_from_a_message_that_a_thread_led_to_back_to_the_room', async () => {
+    await choose('Show thread');
+    await panel('Thread').getByRole('button', { name: /Go to the message by Astrid Holm/ }).tap();
+    await bo.composer.waitFor();
+    expect(await path()).toBe(`${room}/1`);
+    await back();
+    await expect.poll(path).toBe(room);
+    await isInRoom();
+    await onceMoreLeadsToTheList();
+  });
+
+  it('means_the_same_after_a_reload_and_after_going_forward', async () => {
+    await button(/^Members/).tap();
+    await panel(MEMBERS).waitFor();
+    await back();
+    await panel(MEMBERS).waitFor({ state: 'detached' });
+    await bo.page.evaluate(() => history.forward());
+    await isInRoom();
+    await button('Search').tap();
+    await panel('Search').waitFor();
+    await bo.page.reload();
+    await bo.message('the coffee').waitFor();
+    await isInRoom();
+    await onceMoreLeadsToTheList();
+    await bo.page.evaluate(() => history.forward());
+    await bo.message('the coffee').waitFor();
+    await isInRoom();
+  });
+
+  it('keeps_the_address_of_a_message_that_was_followed', async () => {
+    await bo.page.goto(new URL(`${room}/1`, bo.page.url()).href);
+    await bo.message('the coffee').waitFor();
+    await button('Search').tap();
+    await panel('Search').waitFor();
+    await back();
+    await panel('Search').waitFor({ state: 'detached' });
+    expect(await path()).toBe(`${room}/1`);
+    expect(bo.errors).toEqual([]);
+  });
+});
