@@ -378,7 +378,7 @@ pub(crate) fn close_for_good(place: &Arc<dyn AnyPlace>, inner: &mut Inner) {
 /// that it would have come back for is kept.
 pub(crate) fn close_sleeper(place: &Arc<dyn AnyPlace>) {
     let mut inner = place.header().mailbox.lock();
-    if !inner.is_asleep() || inner.has_ended() {
+    if !inner.sleeps_now() || inner.has_ended() {
         return;
     }
     inner.shut();
