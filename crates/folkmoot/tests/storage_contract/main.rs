@@ -100,5 +100,7 @@ on_each_store! {
         pins_come_last_first_and_go_with_their_messages,
         a_thread_is_a_message_and_all_that_grew_out_of_it,
         saved_messages_are_shown_to_members_and_end_at_a_number,
+        a_page_takes_as_many_statements_for_forty_messages_as_for_two,
+        of_a_thread_that_is_too_long_its_first_thousand_are_shown,
     }
 }
