@@ -4,7 +4,6 @@
 //! only ever tell it, so the two cannot wait for each other.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Bound;
 use std::sync::Arc;
 
 use althing::{ActorError, Context, Published, ReplyTo, StopReason, Subscription, Wire, actor};
@@ -118,7 +117,7 @@ impl User {
     }
 
     fn membership_of(&self, room: RoomId) -> Result<&Membership, UserError> {
-        self.state()?.rooms.get(&room).ok_or(UserError::NotMember)
+        self.state()?.rooms.get(room).ok_or(UserError::NotMember)
     }
 
     async fn list_again(&mut self, room: RoomId, ctx: &mut Context<Self>) -> Result<(), UserError> {
@@ -187,7 +186,7 @@ impl User {
     /// Those in memory may know the old profile; the others ask for it when it is needed.
     fn tell_rooms(&self, view: &UserView) {
         for room in self.state().into_iter().flat_map(|state| state.rooms.keys()) {
-            let room = self.ports.node.get::<Room>(*room);
+            let room = self.ports.node.get::<Room>(room);
             if !self.ports.may_be_active(&room) {
                 continue;
             }
@@ -426,7 +425,7 @@ impl User {
         reply: ReplyTo<Result<Attached, UserError>>,
         ctx: &mut Context<Self>,
     ) {
-        let limit = self.ports.limits.connections_per_user_max;
+        let limit = self.ports.limits().connections_per_user_max;
         if self.connections.len() >= limit {
             reply.send(Err(UserError::TooManyConnections(limit)));
             return;
@@ -484,10 +483,9 @@ impl User {
         after: Option<RoomId>,
         limit: usize,
     ) -> Result<Vec<(RoomId, Membership)>, UserError> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let rooms = self.state()?.rooms.range((from, Bound::Unbounded));
+        let rooms = self.state()?.rooms.after(after);
         let rooms = rooms.filter(|(_, membership)| !membership.is_hidden).take(limit);
-        Ok(rooms.map(|(room, membership)| (*room, membership.clone())).collect())
+        Ok(rooms.map(|(room, membership)| (room, membership.clone())).collect())
     }
 
     /// The last event of the user's stream.

@@ -160,7 +160,7 @@ impl User {
             Ok(Err(error)) => return self.not_now(news, &error, ctx),
             Err(error) => return self.not_now(news, &error, ctx),
         };
-        let mut known = self.state().ok().and_then(|state| state.rooms.get(&room)).cloned();
+        let mut known = self.state().ok().and_then(|state| state.rooms.get(room)).cloned();
         let Some(known) = &mut known else { return };
         known.mentions.remove(seq);
         let state = read_state(known, &summary);
@@ -179,7 +179,7 @@ impl User {
         let event = read_event(room, &state);
         // It may have moved on meanwhile, or the user may have left the room.
         let is_behind = |membership: &Membership| membership.read_seq <= state.read_seq;
-        if self.state().is_ok_and(|known| known.rooms.get(&room).is_some_and(is_behind)) {
+        if self.state().is_ok_and(|known| known.rooms.get(room).is_some_and(is_behind)) {
             let change = UserChange::Read { room, seq: state.read_seq };
             let news = News::Read { room, state };
             self.append(change, &event, Acknowledge::News(news), ctx);
