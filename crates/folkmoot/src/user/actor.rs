@@ -220,7 +220,7 @@ impl User {
 
     /// A room tells that the user is a member now.
     pub(crate) async fn joined(&mut self, room: RoomId, read_seq: Seq, ctx: &mut Context<Self>) {
-        self.take_joined(room, read_seq, ctx).await;
+        self.take(News::Joined { room, read_seq }, ctx).await;
     }
 
     /// A room tells that the user is no member any more.
@@ -230,7 +230,7 @@ impl User {
         reason: LeaveReason,
         ctx: &mut Context<Self>,
     ) {
-        self.take_left(room, reason, ctx);
+        self.take(News::Left { room, reason }, ctx).await;
     }
 
     /// A room that the user is in is being deleted; answers once the user's stream says so.
@@ -273,12 +273,12 @@ impl User {
 
     /// A room tells that a message mentions the user.
     pub(crate) async fn mentioned(&mut self, mention: Mention, ctx: &mut Context<Self>) {
-        self.take_mentioned(mention, ctx);
+        self.take(News::Mentioned(mention), ctx).await;
     }
 
     /// A room tells that a message mentions the user no more: it was edited or deleted.
     pub(crate) async fn unmentioned(&mut self, room: RoomId, seq: Seq, ctx: &mut Context<Self>) {
-        self.take_unmentioned(room, seq, ctx).await;
+        self.take(News::Unmentioned { room, seq }, ctx).await;
     }
 
     /// A direct room tells that something was said there: it is back on the list.
@@ -412,7 +412,7 @@ impl User {
             account.status.clone_from(&view.status);
         }
         self.tell_rooms(&view);
-        self.take_renamed(view, ctx);
+        self.take(News::Renamed(view), ctx).await;
     }
 
     /// Accepts a connection, which has joined the topic already: what is published after the
