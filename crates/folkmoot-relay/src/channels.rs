@@ -24,22 +24,19 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{ActorError, ActorOptions, Context, MailboxKind, Wire, actor};
+use althing::{ActorError, ActorOptions, Context, MailboxKind, actor};
 use bytes::Bytes;
 use folkmoot_protocol::frame::{HistoryResult, PushKind, SubscribeResult, Unsubscribe};
 
 use crate::connection::Connection;
-use crate::durable::{Disk, KnownRows, Restored, RowKey};
-use crate::epoch::{Epoch, Epochs};
-use crate::payload::{Encoded, Payload};
+use crate::durable::{Disk, KnownRows, Restored};
+use crate::epoch::Epochs;
+use crate::payload::Encoded;
 use crate::stream::{Keep, Query};
-use crate::tags::Filter;
-use crate::version::Version;
-use across::{Across, Outgoing};
+use across::Outgoing;
 pub(crate) use branch::Begun;
 use branch::Branch;
 use channel::{Channel, Subscriber};
-use delta::Deltas;
 pub(crate) use hub::{Hub, Refused, SHARDS, Someone};
 pub(crate) use join::{Answer, Join};
 use keeping::{Keeper, Written};
