@@ -142,13 +142,14 @@ pub(crate) async fn saved_messages_are_shown_to_members_and_end_at_a_number(
     assert_eq!(saved(&store, BO).await, (vec![], vec![]));
 }
 
-/// A page's reactions, by message: emoji, how many, and whether Bo is one of them.
-fn reactions<'a>(
-    page: impl Iterator<Item = &'a StoredMessage>,
-) -> Vec<(u64, Vec<(String, u64, bool)>)> {
+/// Reactions to a message: emoji, how many, and whether Bo is one of them.
+type Seen = Vec<(String, u64, bool)>;
+
+/// A page's reactions, by message.
+fn reactions<'a>(page: impl Iterator<Item = &'a StoredMessage>) -> Vec<(u64, Seen)> {
     let of = |stored: &StoredMessage| {
         let seen = stored.reactions.iter();
-        let seen = seen.map(|one| (one.emoji.clone(), one.count, one.is_mine)).collect();
+        let seen = seen.map(|one| (one.emoji.clone(), one.count, one.is_mine)).collect::<Seen>();
         (stored.message.seq.as_u64(), seen)
     };
     page.map(of).collect()

@@ -98,12 +98,12 @@ fn messages(
         "SELECT {COLUMNS} FROM messages m WHERE m.room = ?2 AND m.seq IN (?1) ORDER BY m.seq"
     );
     let room = to_sql(room.as_u64());
-    let mut messages = connection.query_in(&sql, &numbers, [room], read_message)?;
+    let mut messages = connection.query_in(&sql, &numbers, &[room], read_message)?;
     let sql = "SELECT seq, emoji, count(*), max(CASE WHEN user = ?3 THEN 1 ELSE 0 END) \
                FROM reactions WHERE room = ?2 AND seq IN (?1) \
                GROUP BY seq, emoji ORDER BY seq, min(at), emoji";
     let params = [room, to_sql(viewer.as_u64())];
-    let found = connection.query_in(sql, &numbers, params, reactions::read)?;
+    let found = connection.query_in(sql, &numbers, &params, reactions::read)?;
     reactions::give(by_number(&mut messages), found);
     Ok(messages)
 }

@@ -117,7 +117,7 @@ impl Connection {
         &self,
         sql: &str,
         numbers: &[i64],
-        others: impl Params,
+        others: &impl Params,
         map: impl Fn(&Row<'_>) -> Result<T, E>,
     ) -> Result<Vec<T>, E> {
         match self {
