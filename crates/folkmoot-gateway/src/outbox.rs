@@ -119,7 +119,7 @@ struct Queue {
     first_bytes: usize,
     reply_bytes: usize,
     /// Replies that wait for room.
-    replies_waiting: usize,
+    replies_waiting: u32,
     /// How often the write half came back for more.
     takes: u64,
     closing: Option<Close>,
@@ -211,8 +211,8 @@ impl Outbox {
                 let mut queue = self.queue.lock();
                 let has_room = queue.reply_bytes == 0 || queue.reply_bytes + len <= self.bytes_max;
                 let is_over = has_room || queue.closing.is_some();
-                queue.replies_waiting += usize::from(!is_over && !is_waiting);
-                queue.replies_waiting -= usize::from(is_over && is_waiting);
+                queue.replies_waiting += u32::from(!is_over && !is_waiting);
+                queue.replies_waiting -= u32::from(is_over && is_waiting);
                 is_waiting = !is_over;
                 if queue.closing.is_some() {
                     return;

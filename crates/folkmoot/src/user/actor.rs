@@ -3,7 +3,7 @@
 //! Like a room it appends without waiting and publishes what is durable. It may ask rooms; rooms
 //! only ever tell it, so the two cannot wait for each other.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use althing::{ActorError, Context, Published, ReplyTo, StopReason, Subscription, Wire, actor};
@@ -39,11 +39,11 @@ pub(crate) struct User {
     pub(super) connections: Vec<Attachment>,
     pub(super) idle: Idle,
     /// News that could not be stored when it came.
-    pub(super) owed: VecDeque<News>,
+    pub(super) owed: Vec<News>,
     /// Cursors that have moved and are not on their way to the disk yet.
     pub(super) unsaved: BTreeMap<RoomId, Unsaved>,
     /// `None` on a server alone.
-    moves: Option<Subscription>,
+    moves: Option<Box<Subscription>>,
 }
 
 /// A cursor that has moved in memory only.
@@ -88,7 +88,7 @@ impl User {
             stream: Stream::new(Channel::User(id), topic),
             connections: Vec::new(),
             idle: Idle::default(),
-            owed: VecDeque::new(),
+            owed: Vec::new(),
             unsaved: BTreeMap::new(),
             moves: None,
         };
@@ -208,7 +208,7 @@ impl User {
 impl User {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
         self.check_idle(ctx);
-        self.moves = self.ports.moves().map(|moves| moves.subscribe(&ctx.address()));
+        self.moves = self.ports.moves().map(|moves| Box::new(moves.subscribe(&ctx.address())));
         Ok(())
     }
 

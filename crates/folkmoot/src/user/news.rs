@@ -114,9 +114,9 @@ impl User {
         }
         if self.owed.len() >= OWED_MAX {
             tracing::warn!(user = %self.id, "too much news waits for the disk, the oldest is lost");
-            self.owed.pop_front();
+            self.owed.remove(0);
         }
-        self.owed.push_back(news);
+        self.owed.push(news);
     }
 
     async fn take_joined(&mut self, room: RoomId, read_seq: Seq, ctx: &mut Context<Self>) {
