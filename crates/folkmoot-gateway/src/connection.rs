@@ -123,7 +123,7 @@ pub(crate) struct Reader<A: Application> {
     /// How often the write half had taken something at the last look.
     takes: u64,
     /// By what the client's further commands are known, where each comes by a request of its own.
-    session: Option<Session>,
+    session: Option<Box<Session>>,
     direction: Direction,
 }
 
@@ -156,7 +156,7 @@ impl<A: Application> Reader<A> {
 
     /// Tells the client by what its further commands are known.
     pub(crate) fn known_as(self, session: Option<Session>) -> Self {
-        Self { session, ..self }
+        Self { session: session.map(Box::new), ..self }
     }
 
     /// With a client that only listens, or one that asks.

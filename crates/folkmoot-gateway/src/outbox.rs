@@ -35,6 +35,14 @@ pub enum Next {
     Close(Close),
 }
 
+/// The same, of a WebSocket.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    /// Write this frame before all else.
+    Answer(Bytes),
+    Queued(Next),
+}
+
 /// Why a connection is ended, as its client hears it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Close {
@@ -100,6 +108,9 @@ enum Wake {
 #[derive(Debug, Default)]
 struct Queue {
     messages: Vec<Bytes>,
+    /// A frame of WebSocket's own, which goes before the messages: a pong, or the answer to a close
+    /// frame. Only one: of several pings the last may be answered alone, and nothing follows a close.
+    answer: Option<Bytes>,
     /// Of what was pushed. Counted apart from replies: a long reply must not make the next event
     /// the one too many.
     pushed_bytes: usize,
@@ -108,7 +119,7 @@ struct Queue {
     first_bytes: usize,
     reply_bytes: usize,
     /// Replies that wait for room.
-    replies_waiting: usize,
+    replies_waiting: u32,
     /// How often the write half came back for more.
     takes: u64,
     closing: Option<Close>,
@@ -200,8 +211,8 @@ impl Outbox {
                 let mut queue = self.queue.lock();
                 let has_room = queue.reply_bytes == 0 || queue.reply_bytes + len <= self.bytes_max;
                 let is_over = has_room || queue.closing.is_some();
-                queue.replies_waiting += usize::from(!is_over && !is_waiting);
-                queue.replies_waiting -= usize::from(is_over && is_waiting);
+                queue.replies_waiting += u32::from(!is_over && !is_waiting);
+                queue.replies_waiting -= u32::from(is_over && is_waiting);
                 is_waiting = !is_over;
                 if queue.closing.is_some() {
                     return;
@@ -298,11 +309,35 @@ impl Outbox {
         }
     }
 
+    /// Has a frame of WebSocket's own go out before what is queued; it replaces one that waits.
+    pub(crate) fn give(&self, answer: Bytes) {
+        self.queue.lock().answer = Some(answer);
+        self.pushed.notify_one();
+    }
+
+    /// The frame that goes before what is queued, if there is one.
+    pub(crate) fn take_answer(&self) -> Option<Bytes> {
+        self.queue.lock().answer.take()
+    }
+
     /// Waits for something to write. Cancel safe: what is not returned stays queued.
     pub async fn next(&self) -> Next {
         loop {
             if let Some(next) = self.take() {
                 return next;
+            }
+            self.pushed.notified().await;
+        }
+    }
+
+    /// The same of a WebSocket, with frames of its own.
+    pub(crate) async fn outgoing(&self) -> Outgoing {
+        loop {
+            if let Some(answer) = self.take_answer() {
+                return Outgoing::Answer(answer);
+            }
+            if let Some(next) = self.take() {
+                return Outgoing::Queued(next);
             }
             self.pushed.notified().await;
         }
@@ -372,6 +407,24 @@ impl Outbox {
         queue.is_ending = true;
         if let Some(outlet) = &mut queue.outlet {
             outlet.add(frame);
+        }
+    }
+
+    /// Waits until something goes before what is queued: the reason for the end, if messages were
+    /// dropped because the client is slow, or an answer. For the write half, while it is stuck.
+    pub(crate) async fn overtaken(&self) -> Option<Close> {
+        let slow = Close::from(DisconnectCode::Slow);
+        loop {
+            {
+                let queue = self.queue.lock();
+                if queue.closing.as_ref() == Some(&slow) {
+                    return Some(slow);
+                }
+                if queue.answer.is_some() {
+                    return None;
+                }
+            }
+            self.pushed.notified().await;
         }
     }
 

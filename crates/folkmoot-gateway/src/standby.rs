@@ -5,16 +5,16 @@ use std::io;
 
 use bytes::Bytes;
 use folkmoot_protocol::DisconnectCode;
+use futures_util::future::BoxFuture;
 use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::frame::{CLOSE, close_frame};
 use crate::outbox::{Close, Flushed, Outbox};
-use crate::websocket::Answers;
 use crate::writer::CLOSE_TIMEOUT;
 
 /// Writes until the outbox closes or the socket fails; returns the reason.
-pub(crate) async fn write(socket: &OwnedWriteHalf, outbox: &Outbox, answers: &Answers) -> u16 {
-    let why = match serve(socket, outbox, answers).await {
+pub(crate) async fn write(socket: &OwnedWriteHalf, outbox: &Outbox) -> u16 {
+    let why = match serve(socket, outbox).await {
         Ok(why) => why,
         Err(_) => {
             outbox.close(DisconnectCode::WriteError);
@@ -25,38 +25,61 @@ pub(crate) async fn write(socket: &OwnedWriteHalf, outbox: &Outbox, answers: &An
     why.code
 }
 
-async fn serve(socket: &OwnedWriteHalf, outbox: &Outbox, answers: &Answers) -> io::Result<Close> {
+async fn serve(socket: &OwnedWriteHalf, outbox: &Outbox) -> io::Result<Close> {
     loop {
-        match answers.take() {
-            // The client has closed: nothing may follow the answer to that.
-            Some(answer) if answer.first() == Some(&CLOSE) => {
-                Box::pin(end(socket, outbox, answer)).await;
-                return Ok(Box::pin(outbox.close_reason()).await);
+        match flush(socket, outbox)? {
+            None => outbox.called().await,
+            Some(rest) => {
+                if let Some(why) = rest.await? {
+                    return Ok(why);
+                }
             }
-            Some(answer) => outbox.interpose(answer),
-            None => {}
-        }
-        match outbox.flush()? {
-            Flushed::Part => tokio::select! {
-                biased;
-                room = socket.writable() => room?,
-                // A close frame can only follow a whole one.
-                why = outbox.overflowed() => return Ok(say(socket, outbox, why).await),
-                () = answers.given() => {}
-            },
-            Flushed::Closing(why) => return Ok(say(socket, outbox, why).await),
-            Flushed::All => tokio::select! {
-                () = answers.given() => {}
-                () = outbox.called() => {}
-            },
         }
     }
 }
 
-/// Says why the connection ends. Boxed, as all that happens once is: its room would be kept as long
-/// as the connection.
+/// Writes what waits. What has to be waited for beyond that comes as a future, which says why the
+/// connection has ended, if it has. Boxed, because a quiet connection would keep its room.
+fn flush<'a>(
+    socket: &'a OwnedWriteHalf,
+    outbox: &'a Outbox,
+) -> io::Result<Option<BoxFuture<'a, io::Result<Option<Close>>>>> {
+    match outbox.take_answer() {
+        // The client has closed: nothing may follow the answer to that.
+        Some(answer) if answer.first() == Some(&CLOSE) => {
+            return Ok(Some(Box::pin(async move {
+                end(socket, outbox, answer).await;
+                Ok(Some(outbox.close_reason().await))
+            })));
+        }
+        Some(answer) => outbox.interpose(answer),
+        None => {}
+    }
+    Ok(match outbox.flush()? {
+        Flushed::All => None,
+        Flushed::Part => Some(Box::pin(room(socket, outbox))),
+        Flushed::Closing(why) => {
+            Some(Box::pin(async move { Ok(Some(say(socket, outbox, why).await)) }))
+        }
+    })
+}
+
+/// Waits until the socket takes more, or something goes before what waits.
+async fn room(socket: &OwnedWriteHalf, outbox: &Outbox) -> io::Result<Option<Close>> {
+    tokio::select! {
+        biased;
+        room = socket.writable() => room.map(|()| None),
+        why = outbox.overtaken() => Ok(match why {
+            // A close frame can only follow a whole one.
+            Some(why) => Some(say(socket, outbox, why).await),
+            None => None,
+        }),
+    }
+}
+
+/// Says why the connection ends.
 async fn say(socket: &OwnedWriteHalf, outbox: &Outbox, why: Close) -> Close {
-    Box::pin(end(socket, outbox, close_frame(why.code, &why.reason))).await;
+    end(socket, outbox, close_frame(why.code, &why.reason)).await;
     why
 }
 

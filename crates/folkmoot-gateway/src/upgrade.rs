@@ -89,18 +89,22 @@ pub fn upgrade<A: Application>(
         true => Format::Protobuf,
         false => Format::Json,
     };
-    // The socket is ours once the answer below is written.
+    // The socket is ours once the answer below is written. It is served by a task of its own, which
+    // has no room for what comes before.
     tokio::spawn(async move {
         match on_upgrade.await.map(bare) {
             Ok(Bare::Clear(socket, begun)) => {
                 let (read, write) = socket.into_split();
                 let incoming = Incoming { read, begun, format };
-                websocket::serve(incoming, write, application, visit, settings).await;
+                let serving = websocket::serve(incoming, write, application, visit, &settings);
+                drop(tokio::spawn(serving));
             }
             Ok(Bare::Encrypted(socket)) => {
                 let (read, write) = tokio::io::split(TokioIo::new(socket));
                 let incoming = Incoming { read, begun: Vec::new(), format };
-                websocket::serve_encrypted(incoming, write, application, visit, settings).await;
+                let serving =
+                    websocket::serve_encrypted(incoming, write, application, visit, &settings);
+                drop(tokio::spawn(serving));
             }
             Err(error) => tracing::debug!(%error, "a client went before its upgrade"),
         }

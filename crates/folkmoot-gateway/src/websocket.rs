@@ -11,10 +11,8 @@ use bytes::Bytes;
 use folkmoot_protocol::limits::FRAME_BYTES_MAX;
 use folkmoot_protocol::{DisconnectCode, Format};
 use futures_util::{Stream, StreamExt};
-use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::Notify;
 
 use crate::accept::Visit;
 use crate::connection::{Application, Note, Reader};
@@ -46,56 +44,61 @@ pub(crate) struct Incoming<R> {
 }
 
 /// Serves one socket in the clear until it ends.
-pub(crate) async fn serve<A: Application>(
+///
+/// Plain functions make these futures, of what they need: one that is given something and moves it
+/// on keeps room for it twice, for as long as the connection lasts.
+pub(crate) fn serve<A: Application>(
     incoming: Incoming<OwnedReadHalf>,
     write: OwnedWriteHalf,
     application: A,
     visit: Arc<Visit>,
-    settings: Settings,
-) {
+    settings: &Settings,
+) -> impl Future<Output = ()> + Send + use<A> {
     let (write, format) = (Arc::new(write), incoming.format);
     let carrier = visit.carrier();
     let bytes_max = settings.outgoing_queue_bytes_max;
     let outbox = Outbox::over(write.clone(), format, bytes_max, carrier);
-    let answers = Arc::new(Answers::default());
     let guard = application.opened();
-    let mut reader = Reader::new(application.clone(), outbox.clone(), format, visit, &settings);
-    let mut frames = Frames::new(incoming, answers.clone());
-    let writing = standby::write(&write, &outbox, &answers);
-    let ((), code) = tokio::join!(reader.run(&mut frames), writing);
-    // With this the client sees the end of what it is sent.
-    drop(write);
-    if is_farewell(code) {
-        Box::pin(frames.farewell()).await;
+    let mut reader = Reader::new(application.clone(), outbox.clone(), format, visit, settings);
+    let mut frames = Frames::new(incoming, outbox.clone());
+    async move {
+        let ((), code) = tokio::join!(reader.run(&mut frames), standby::write(&write, &outbox));
+        // With this the client sees the end of what it is sent.
+        drop(write);
+        if is_farewell(code) {
+            Box::pin(frames.farewell()).await;
+        }
+        application.note(Note::Closed(code));
+        drop(guard);
     }
-    application.note(Note::Closed(code));
-    drop(guard);
 }
 
 /// Serves one encrypted socket until it ends.
-pub(crate) async fn serve_encrypted<A, R, W>(
+pub(crate) fn serve_encrypted<A, R, W>(
     incoming: Incoming<R>,
     write: W,
     application: A,
     visit: Arc<Visit>,
-    settings: Settings,
-) where
+    settings: &Settings,
+) -> impl Future<Output = ()> + Send + use<A, R, W>
+where
     A: Application,
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send,
 {
-    let outbox = Arc::new(Outbox::new(settings.outgoing_queue_bytes_max));
-    let (answers, format) = (Arc::new(Answers::default()), incoming.format);
-    let guard = application.opened();
-    let mut reader = Reader::new(application.clone(), outbox.clone(), format, visit, &settings);
-    let mut frames = Frames::new(incoming, answers.clone());
-    let writing = writer::write(write, &outbox, &answers, format);
-    let ((), code) = tokio::join!(reader.run(&mut frames), writing);
-    if is_farewell(code) {
-        Box::pin(frames.farewell()).await;
+    let (outbox, format) = (Outbox::new(settings.outgoing_queue_bytes_max), incoming.format);
+    let (outbox, guard) = (Arc::new(outbox), application.opened());
+    let mut reader = Reader::new(application.clone(), outbox.clone(), format, visit, settings);
+    let mut frames = Frames::new(incoming, outbox.clone());
+    async move {
+        let writing = writer::write(write, &outbox, format);
+        let ((), code) = tokio::join!(reader.run(&mut frames), writing);
+        if is_farewell(code) {
+            Box::pin(frames.farewell()).await;
+        }
+        application.note(Note::Closed(code));
+        drop(guard);
     }
-    application.note(Note::Closed(code));
-    drop(guard);
 }
 
 /// Whether the client is in good order and only has to go elsewhere.
@@ -103,54 +106,19 @@ fn is_farewell(code: u16) -> bool {
     code == Close::from(DisconnectCode::Shutdown).code
 }
 
-/// A frame of WebSocket's own: a pong, or the answer to a close frame.
-#[derive(Debug, Default)]
-pub(crate) struct Answers {
-    /// Only one: of several pings the last may be answered alone, and nothing follows a close.
-    newest: Mutex<Option<Bytes>>,
-    given: Notify,
-}
-
-impl Answers {
-    pub(crate) fn give(&self, frame: Bytes) {
-        *self.newest.lock() = Some(frame);
-        self.given.notify_one();
-    }
-
-    /// What is to be sent, if anything is.
-    pub(crate) fn take(&self) -> Option<Bytes> {
-        self.newest.lock().take()
-    }
-
-    /// Waits until there may be something.
-    pub(crate) async fn given(&self) {
-        self.given.notified().await;
-    }
-
-    /// # Cancel safety
-    /// Nothing is lost when dropped.
-    pub(crate) async fn next(&self) -> Bytes {
-        loop {
-            match self.take() {
-                Some(frame) => return frame,
-                None => self.given().await,
-            }
-        }
-    }
-}
-
 /// The frames of commands in a socket.
 struct Frames<R> {
     read: R,
     messages: Messages,
-    answers: Arc<Answers>,
+    /// Where answers without a command wait.
+    outbox: Arc<Outbox>,
     format: Format,
 }
 
 impl<R: AsyncRead + Unpin> Frames<R> {
-    fn new(incoming: Incoming<R>, answers: Arc<Answers>) -> Self {
+    fn new(incoming: Incoming<R>, outbox: Arc<Outbox>) -> Self {
         let Incoming { read, begun, format } = incoming;
-        Self { read, messages: Messages::new(MESSAGE_BYTES_MAX, begun), answers, format }
+        Self { read, messages: Messages::new(MESSAGE_BYTES_MAX, begun), outbox, format }
     }
 
     /// Drops what the client still says until it closes, too. A socket that is closed with something
@@ -187,12 +155,12 @@ impl<R: AsyncRead + Unpin> Frames<R> {
                 Some(Err(DisconnectCode::InappropriateProtocol))
             }
             (Heard::Ping(payload), _) => {
-                self.answers.give(pong_frame(&payload));
+                self.outbox.give(pong_frame(&payload));
                 None
             }
             (Heard::Pong, _) => None,
             (Heard::Close(code), _) => {
-                self.answers.give(closing_frame(code));
+                self.outbox.give(closing_frame(code));
                 Some(Err(DisconnectCode::ConnectionClosed))
             }
         }

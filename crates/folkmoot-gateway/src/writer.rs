@@ -11,8 +11,7 @@ use folkmoot_protocol::{DisconnectCode, Format};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::frame::{CLOSE, close_frame, first_byte, header, joined};
-use crate::outbox::{Close, Next, Outbox};
-use crate::websocket::Answers;
+use crate::outbox::{Close, Next, Outbox, Outgoing};
 
 /// How long a client that cannot keep up may take to read what is under way, so that it learns
 /// why it is disconnected.
@@ -22,27 +21,25 @@ pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) async fn write<W: AsyncWrite + Unpin>(
     mut to: W,
     outbox: &Outbox,
-    answers: &Answers,
     format: Format,
 ) -> u16 {
     loop {
-        let written = tokio::select! {
-            biased;
-            answer = answers.next() => match answer.first() == Some(&CLOSE) {
-                true => return end(&mut to, outbox, answer).await,
-                false => to.write_all(&answer).await,
-            },
-            next = outbox.next() => match next {
-                Next::Messages(messages) => match write_all(&mut to, messages, outbox, format).await {
+        let written = match outbox.outgoing().await {
+            Outgoing::Answer(answer) if answer.first() == Some(&CLOSE) => {
+                return end(&mut to, outbox, answer).await;
+            }
+            Outgoing::Answer(answer) => to.write_all(&answer).await,
+            Outgoing::Queued(Next::Messages(messages)) => {
+                match write_all(&mut to, messages, outbox, format).await {
                     Ok(None) => Ok(()),
                     Ok(Some(why)) => return why.code,
                     Err(error) => Err(error),
-                },
-                Next::Close(why) => {
-                    let _ = tokio::time::timeout(CLOSE_TIMEOUT, close(&mut to, &why)).await;
-                    return why.code;
                 }
-            },
+            }
+            Outgoing::Queued(Next::Close(why)) => {
+                let _ = tokio::time::timeout(CLOSE_TIMEOUT, close(&mut to, &why)).await;
+                return why.code;
+            }
         };
         if written.is_err() {
             outbox.close(DisconnectCode::WriteError);
@@ -127,7 +124,7 @@ mod tests {
             outbox.push(Bytes::from(vec![b'7'; len]));
             outbox.close(DisconnectCode::Shutdown);
             let mut written = Vec::new();
-            let code = write(&mut written, &outbox, &Answers::default(), Format::Json).await;
+            let code = write(&mut written, &outbox, Format::Json).await;
             let messages = read_back(written).await;
             assert_eq!(messages[0], Message::text("7".repeat(len)));
             let Message::Close(Some(frame)) = &messages[1] else { panic!("{:?}", messages[1]) };
@@ -137,11 +134,11 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_follows_the_answer_to_a_close() {
-        let (outbox, answers, mut written) = (Outbox::new(1 << 20), Answers::default(), Vec::new());
+        let (outbox, mut written) = (Outbox::new(1 << 20), Vec::new());
         outbox.push(Bytes::from_static(b"too late"));
         outbox.close(DisconnectCode::ConnectionClosed);
-        answers.give(Bytes::from_static(&[CLOSE, 2, 3, 232]));
-        write(&mut written, &outbox, &answers, Format::Json).await;
+        outbox.give(Bytes::from_static(&[CLOSE, 2, 3, 232]));
+        write(&mut written, &outbox, Format::Json).await;
         assert_eq!(written, [CLOSE, 2, 3, 232]);
     }
 
@@ -152,7 +149,7 @@ mod tests {
         outbox.push(Bytes::from(vec![b'7'; 4_000]));
         let writing = tokio::spawn({
             let outbox = outbox.clone();
-            async move { write(server, &outbox, &Answers::default(), Format::Json).await }
+            async move { write(server, &outbox, Format::Json).await }
         });
         while outbox.takes() == 0 {
             tokio::task::yield_now().await;

@@ -9,10 +9,13 @@ mod branch;
 mod channel;
 mod coming;
 mod delta;
+mod expiry;
 mod hub;
+mod join;
 mod keeping;
 mod news;
 mod owner;
+mod post;
 mod recovery;
 mod road;
 mod subscribers;
@@ -21,59 +24,34 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{ActorError, ActorOptions, Context, MailboxKind, Wire, actor};
+use althing::{ActorError, ActorOptions, Context, MailboxKind, actor};
 use bytes::Bytes;
 use folkmoot_protocol::frame::{HistoryResult, PushKind, SubscribeResult, Unsubscribe};
 
 use crate::connection::Connection;
-use crate::durable::{Disk, KnownRows, Restored, RowKey};
-use crate::epoch::{Epoch, Epochs};
-use crate::payload::{Encoded, Payload};
+use crate::durable::{Disk, KnownRows, Restored};
+use crate::epoch::Epochs;
+use crate::payload::Encoded;
 use crate::stream::{Keep, Query};
-use crate::tags::Filter;
-use crate::version::Version;
-use across::{Across, Outgoing};
+use across::Outgoing;
 pub(crate) use branch::Begun;
 use branch::Branch;
 use channel::{Channel, Subscriber};
-use delta::Deltas;
 pub(crate) use hub::{Hub, Refused, SHARDS, Someone};
+pub(crate) use join::{Answer, Join};
 use keeping::{Keeper, Written};
 pub(crate) use news::{
     Attach, Bulletin, Enlisted, EnlistedChannel, Found, Heard, HistoryPage, Missing, MovedChannel,
     MovedKey, News, Shipment, What,
 };
 pub(crate) use owner::{Owner, OwnerCalls};
+pub(crate) use post::{Position, Post};
 use tokio::sync::oneshot;
 
 /// How often what has expired is looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// How long the outcome of a publication with an idempotency key is known.
 pub(crate) const KEYS_KEPT_MS: u64 = 5 * 60 * 1_000;
-
-/// Where a publication went.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Wire)]
-pub(crate) struct Position {
-    /// 0: in no history.
-    pub(crate) offset: u64,
-    pub(crate) epoch: Epoch,
-}
-
-/// What is to be published.
-#[derive(Debug, Clone)]
-pub(crate) struct Post {
-    pub(crate) payload: Arc<Payload>,
-    /// `None`: it goes into no history.
-    pub(crate) keep: Option<Keep>,
-    /// The same key in the same channel is published once.
-    pub(crate) key: Option<Arc<str>>,
-    /// So is the same row, if the channel is durable.
-    pub(crate) row: Option<RowKey>,
-    /// Nothing that is older follows it in the same channel. Only what goes into a history has one.
-    pub(crate) version: Option<Arc<Version>>,
-    /// Whether it may go out as what has changed since the one before it.
-    pub(crate) may_be_delta: bool,
-}
 
 /// Publications with their channels.
 pub(crate) type Posts = Vec<(Arc<str>, Post)>;
@@ -88,46 +66,6 @@ pub(crate) struct Count {
     pub(crate) channels: usize,
     pub(crate) with_subscribers: usize,
     pub(crate) subscriptions: usize,
-}
-
-/// A subscription that is to be made.
-#[derive(Debug)]
-pub(crate) struct Join {
-    pub(crate) channel: Arc<str>,
-    pub(crate) connection: Arc<Connection>,
-    /// What the backend says of the connection in this channel.
-    pub(crate) info: Bytes,
-    pub(crate) has_presence: bool,
-    /// Whether others hear of it, and whether it hears of others.
-    pub(crate) tells_coming: bool,
-    pub(crate) wants_comings: bool,
-    pub(crate) keep: Option<Keep>,
-    /// Where the client was, if it wants what it missed.
-    pub(crate) since: Option<(u64, String)>,
-    pub(crate) recovery_limit: usize,
-    pub(crate) recovers_newest: bool,
-    /// Which publications it wants; `None`: all.
-    pub(crate) filter: Option<Box<Filter>>,
-    /// What the reply says beside the position.
-    pub(crate) result: SubscribeResult,
-    pub(crate) answer: Answer,
-}
-
-/// How the client hears of a new subscription.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// By the reply to its command of this number.
-    Reply(u32),
-    /// By a push.
-    Push,
-    /// In the reply to its connect command, which the caller makes.
-    Connect,
-}
-
-impl Post {
-    pub(crate) fn is_durable(&self) -> bool {
-        self.keep.is_some_and(|keep| keep.is_durable)
-    }
 }
 
 /// Some of those who are present in a channel.
@@ -188,95 +126,6 @@ impl Channels {
     /// Some of which are durable.
     pub(crate) fn on_disk(disk: Disk, rows: Arc<KnownRows>) -> Self {
         Self { keeper: Keeper::new(disk, rows), ..Self::new() }
-    }
-
-    fn publish_one(&mut self, name: &Arc<str>, post: &Post, now: u64) -> Position {
-        let is_kept = post.keep.is_some() || post.key.is_some();
-        let known = self.channels.get(name);
-        if known.is_none() && !is_kept {
-            // Nobody hears it and nothing is kept of it.
-            return Position::default();
-        }
-        let key = post.key.as_ref();
-        if let Some(position) = known.zip(key).and_then(|(channel, key)| channel.repeats(key, now))
-        {
-            return position;
-        }
-        let version = post.version.as_ref();
-        if let Some(position) = known.zip(version).and_then(|(channel, it)| channel.has_newer(it)) {
-            return position;
-        }
-        let position = self.enter(name, post, now);
-        self.look_later(name, now);
-        position
-    }
-
-    /// Takes a publication into its channel and tells its subscribers.
-    fn enter(&mut self, name: &Arc<str>, post: &Post, now: u64) -> Position {
-        let channel = self.channels.entry(name.clone()).or_default();
-        let position = channel.push(post, now, &self.epochs);
-        if channel.is_heard() {
-            let heard = Heard {
-                payload: post.payload.clone(),
-                offset: position.offset,
-                may_be_delta: post.may_be_delta,
-            };
-            channel.publish(name, &heard);
-            if let Across::Owned(nodes) = &channel.across {
-                self.outgoing.add(nodes, name, || What::Published(heard.clone()));
-            }
-        } else {
-            channel.base = None;
-        }
-        if post.version.is_some() {
-            channel.version.clone_from(&post.version);
-        }
-        if let Some(key) = &post.key {
-            channel.remember(key.clone(), position, now + KEYS_KEPT_MS);
-        }
-        position
-    }
-
-    /// Notes when a channel has something to forget, or forgets it.
-    fn look_later(&mut self, name: &Arc<str>, now: u64) {
-        let Some(channel) = self.channels.get_mut(name) else { return };
-        let before = channel.state().filter(|_| channel.is_durable);
-        let (at, due) = (channel.expire(now, &mut self.epochs), channel.due);
-        if let (Some((position, had_history)), Some(disk)) = (before, &self.keeper.disk) {
-            match channel.state() {
-                None => disk.forget(name.clone(), position.epoch),
-                Some((_, false)) if had_history => disk.clear(name.clone(), position.offset),
-                Some(_) => {}
-            }
-        }
-        let is_over = at.is_none() && !channel.is_heard();
-        let is_earlier = at.is_some_and(|at| due.is_none_or(|due| at < due));
-        if !is_over && !is_earlier {
-            // It is looked at soon enough.
-            return;
-        }
-        if let Some(due) = due {
-            self.due.remove(&(due, name.clone()));
-        }
-        channel.due = at;
-        match at {
-            Some(at) => drop(self.due.insert((at, name.clone()))),
-            None => {
-                self.channels.remove(name);
-                self.detach(name);
-            }
-        }
-    }
-
-    /// Forgets what has expired.
-    fn forget_old(&mut self, now: u64) {
-        while self.due.first().is_some_and(|(at, _)| *at <= now) {
-            let Some((_, name)) = self.due.pop_first() else { return };
-            if let Some(channel) = self.channels.get_mut(&name) {
-                channel.due = None;
-            }
-            self.look_later(&name, now);
-        }
     }
 
     fn page_of(&mut self, name: &Arc<str>, query: &Query, keep: Keep, now: u64) -> HistoryResult {
@@ -364,39 +213,7 @@ impl Channels {
         join: Join,
         ctx: &mut Context<Self>,
     ) -> Option<SubscribeResult> {
-        let now = ctx.now().0;
-        let name = join.channel.clone();
-        // Decided here and not by who asks: whoever takes it back tells this actor afterwards.
-        if !join.connection.hold(&name) {
-            return None;
-        }
-        let channel = self.channels.entry(name.clone()).or_default();
-        let mut result = join.result.clone();
-        if let Some(keep) = join.keep {
-            let stream = channel.stream(now, keep, &self.epochs);
-            stream.expire(now);
-            let found = stream.find(&join.missing_here(), |payload| join.wants(&payload.tags));
-            recovery::recover(&join, found, &mut result);
-        }
-        let Join { connection, answer, filter, .. } = join;
-        coming::tell(answer, &connection, &name, &result);
-        if join.tells_coming {
-            channel.tell_coming(&name, connection.seen(&join.info));
-        }
-        let deltas = Deltas::of(&result, channel);
-        channel.add(Subscriber {
-            connection,
-            info: join.info,
-            has_presence: join.has_presence,
-            tells_coming: join.tells_coming,
-            wants_comings: join.wants_comings,
-            deltas,
-            filter,
-            is_positioned: result.positioned || result.recoverable,
-            since: 0,
-        });
-        self.look_later(&name, now);
-        Some(result)
+        self.join_here(join, ctx.now().0)
     }
 
     /// Begins a subscription on one node of several.

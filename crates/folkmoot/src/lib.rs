@@ -40,6 +40,7 @@ mod service;
 mod session;
 mod settings;
 mod setup;
+mod sorted_map;
 pub mod storage;
 mod stream;
 mod text;

@@ -23,12 +23,19 @@ pub(crate) struct Feed(Store);
 
 #[derive(Debug, Clone)]
 pub(crate) struct Ports {
-    store: Store,
     pub(crate) node: Node,
+    /// One for all: each room and each user has these.
+    common: Arc<Common>,
+}
+
+/// What is the same for all rooms and users of a server.
+#[derive(Debug)]
+pub(crate) struct Common {
+    pub(crate) store: Store,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) limits: ActorLimits,
     /// Whether rooms and users may live on other nodes.
-    is_shared: bool,
+    pub(crate) is_shared: bool,
 }
 
 /// How much rooms and users take, and for how long.
@@ -51,24 +58,26 @@ impl Feed {
 }
 
 impl Ports {
-    pub(crate) fn new(
-        store: Store,
-        node: Node,
-        metrics: Arc<Metrics>,
-        limits: ActorLimits,
-        is_shared: bool,
-    ) -> Self {
-        Self { store, node, metrics, limits, is_shared }
+    pub(crate) fn new(node: Node, common: Arc<Common>) -> Self {
+        Self { node, common }
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.common.metrics
+    }
+
+    pub(crate) fn limits(&self) -> ActorLimits {
+        self.common.limits
     }
 
     /// The streams of rooms and users, and who is who.
     pub(crate) fn streams(&self) -> &(impl StreamLog + Directory + use<>) {
-        &self.store
+        &self.common.store
     }
 
     /// Whether somebody may be in memory, here or on the node where they live.
     pub(crate) fn may_be_active<A: Actor>(&self, actor: &ActorRef<A>) -> bool {
-        actor.is_active() || (self.is_shared && !self.node.is_home_of(&actor.id()))
+        actor.is_active() || (self.common.is_shared && !self.node.is_home_of(&actor.id()))
     }
 
     /// The live events of a channel.
@@ -80,7 +89,7 @@ impl Ports {
     /// Waits until all that a room or user has appended is in the database or refused: it is about
     /// to be loaded on another node. A server alone has none.
     pub(crate) async fn hand_over(&self, channel: Channel) {
-        if self.is_shared {
+        if self.common.is_shared {
             // What could not be written is known to who waits for it.
             let _ = self.streams().settled(channel).await;
         }
@@ -88,7 +97,7 @@ impl Ports {
 
     /// Tells what becomes of other nodes; `None` on a server alone.
     pub(crate) fn moves(&self) -> Option<Topic<Moved>> {
-        self.is_shared.then(|| self.node.topic(MOVES, TopicOptions { replay: 0 }))
+        self.common.is_shared.then(|| self.node.topic(MOVES, TopicOptions { replay: 0 }))
     }
 
     /// The connections that come to a room and go.
@@ -98,7 +107,7 @@ impl Ports {
 
     /// In which offsets count: that of the data directory.
     pub(crate) fn epoch(&self) -> &str {
-        self.store.stream_epoch()
+        self.common.store.stream_epoch()
     }
 
     pub(crate) fn now(&self) -> UnixMillis {

@@ -20,7 +20,7 @@ use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::nodes::{Moved, Nodes};
 use crate::open_rooms::OpenRooms;
-use crate::ports::{self, ActorLimits, Feed, Ports};
+use crate::ports::{self, ActorLimits, Common, Feed, Ports};
 use crate::pulse::Pulse;
 use crate::room::{AskedRoom, Room};
 use crate::rounds::Rounds;
@@ -109,7 +109,8 @@ impl Server {
                 connections_per_user_max: config.gateway.connections_per_user_max,
             };
             let is_shared = nodes.is_some();
-            move |node: Node| Ports::new(store.clone(), node, metrics.clone(), limits, is_shared)
+            let common = Arc::new(Common { store, metrics, limits, is_shared });
+            move |node: Node| Ports::new(node, common.clone())
         };
         let (for_rooms, for_users) = (ports.clone(), ports.clone());
         let mut node = Node::builder("folkmoot")

@@ -18,7 +18,6 @@ use super::write;
 use crate::carrier::{Carrier, Carriers};
 use crate::frame::CLOSE;
 use crate::outbox::Outbox;
-use crate::websocket::Answers;
 
 /// Of both ends, so that a socket is full after a few messages. The kernel takes somewhat more.
 const BUFFER_BYTES: u32 = 4 * 1024;
@@ -26,7 +25,6 @@ const BUFFER_BYTES: u32 = 4 * 1024;
 /// A connection as a server has it, and its client.
 struct Line {
     outbox: Arc<Outbox>,
-    answers: Arc<Answers>,
     writing: JoinHandle<u16>,
     client: WebSocketStream<TcpStream>,
     _read: OwnedReadHalf,
@@ -42,13 +40,12 @@ impl Line {
         let (read, write_half) = server.into_split();
         let write_half = Arc::new(write_half);
         let outbox = Outbox::over(write_half.clone(), format, queue_bytes_max, carrier);
-        let answers = Arc::new(Answers::default());
         let writing = tokio::spawn({
-            let (outbox, answers) = (outbox.clone(), answers.clone());
-            async move { write(&write_half, &outbox, &answers).await }
+            let outbox = outbox.clone();
+            async move { write(&write_half, &outbox).await }
         });
         let client = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
-        Self { outbox, answers, writing, client, _read: read }
+        Self { outbox, writing, client, _read: read }
     }
 
     /// Lines of text that come, one by one, and the code of the end.
@@ -164,7 +161,7 @@ async fn replies_pings_and_events_keep_one_order() {
 async fn a_pong_stands_between_whole_frames() {
     let mut line = Line::open(Format::Json, 1 << 20).await;
     let said = fill(&line, 500).await;
-    line.answers.give(Bytes::from_static(&[0x8A, 1, b'!']));
+    line.outbox.give(Bytes::from_static(&[0x8A, 1, b'!']));
     line.outbox.close(DisconnectCode::Shutdown);
     let (mut lines, mut pongs) = (Vec::new(), 0);
     loop {
@@ -195,7 +192,7 @@ async fn nothing_but_the_frame_under_way_precedes_the_answer_to_a_close() {
     let mut line = Line::open(Format::Json, 1 << 20).await;
     let said = fill(&line, 500).await;
     line.outbox.push(numbered(said, 500));
-    line.answers.give(Bytes::from_static(&[CLOSE, 2, 3, 232]));
+    line.outbox.give(Bytes::from_static(&[CLOSE, 2, 3, 232]));
     line.outbox.close(DisconnectCode::ConnectionClosed);
     let (lines, code) = line.read_all().await;
     let heard = numbers(&lines);

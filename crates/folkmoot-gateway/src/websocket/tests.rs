@@ -103,7 +103,7 @@ impl Line {
         let room = Room { connections_max: 1, per_address_max: 1, unlimited: Vec::new() };
         let visit = Arc::new(Doorman::new(room).enter(loopback).unwrap());
         let incoming = Incoming { read, begun: Vec::new(), format: Format::Json };
-        tokio::spawn(serve(incoming, write, desk.clone(), visit, SETTINGS));
+        tokio::spawn(serve(incoming, write, desk.clone(), visit, &SETTINGS));
         let client = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
         let mut line = Self { desk, begun, client, answers: VecDeque::new() };
         line.say(r#"{"id":1,"connect":{}}"#).await;

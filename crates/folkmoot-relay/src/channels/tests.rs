@@ -6,8 +6,11 @@ use folkmoot_protocol::Format;
 use folkmoot_protocol::frame::SubscribeResult;
 use futures_util::FutureExt;
 
+use super::delta::Deltas;
 use super::subscribers::Subscribers;
 use super::*;
+use crate::payload::Payload;
+use crate::tags::Filter;
 
 const KEEP: Keep = Keep { len_max: 3, ttl_ms: 60_000, numbers_ttl_ms: 600_000, is_durable: false };
 

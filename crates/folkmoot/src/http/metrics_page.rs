@@ -53,6 +53,12 @@ pub(crate) fn page(server: &Server) -> String {
         "Bytes of log that are not in the database yet.",
         stats.lag_bytes,
     );
+    line(
+        "folkmoot_store_read_statements_total",
+        "counter",
+        "Statements that reads have asked the database.",
+        stats.statements_read,
+    );
     line("folkmoot_store_segments", "gauge", "Segments of the log on disk.", stats.segments as u64);
     if let Some(search) = &server.search {
         let behind = stats.durable_lsn.0.saturating_sub(search.index.mark().0);

@@ -200,7 +200,7 @@ impl Room {
 #[actor(name = "folkmoot.room", key = RoomId, wire)]
 impl Room {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
-        ctx.every(self.ports.limits.room_idle / 2, super::CheckIdle);
+        ctx.every(self.ports.limits().room_idle / 2, super::CheckIdle);
         self.moves = self.ports.moves().map(|moves| moves.subscribe(&ctx.address()));
         Ok(())
     }

@@ -19,6 +19,7 @@ use crate::config::{Config, Flags};
 use crate::room::view::Mention;
 use crate::server::{Beginning, Server};
 use crate::storage::log::disk::faulty::{Fault, FaultyDisk};
+use crate::storage::record::LeaveReason;
 use crate::storage::{NewAccount, NewDevice, Seq, Store, StoreOptions};
 use crate::user::UserCalls;
 
@@ -175,6 +176,58 @@ async fn a_mention_told_while_the_disk_is_full_reaches_the_user_once_there_is_ro
         }
     };
     tokio::time::timeout(PATIENCE, arrived).await.expect("it is taken again");
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_back_while_their_departure_waits_for_the_disk_is_in_the_room() {
+    let house = House::open("back").await;
+    house.say("first").await.unwrap();
+    let user = house.server.user(house.anna.user);
+    let before = user.position().await.unwrap();
+    house.disk.set_broken(Some(ErrorKind::StorageFull));
+    house.say("refused").await.expect_err("nothing can be stored");
+    user.left(house.room, LeaveReason::Left).await.unwrap();
+    house.disk.set_broken(None);
+    house.say_once_it_works("again").await;
+    user.joined(house.room, Seq::from_u64(1)).await.unwrap();
+    let told = async {
+        while user.position().await.unwrap() < before.next().next() {
+            house.server.node().sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, told).await.expect("both are in the stream");
+    assert!(user.membership(house.room).await.unwrap().is_ok(), "the departure was first");
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mention_that_waits_for_the_disk_is_dropped_with_its_message() {
+    let house = House::open("withdrawn").await;
+    house.say("first").await.unwrap();
+    let user = house.server.user(house.anna.user);
+    house.disk.set_broken(Some(ErrorKind::StorageFull));
+    house.say("refused").await.expect_err("nothing can be stored");
+    let mention = |seq| Mention {
+        room: house.room,
+        seq: Seq::from_u64(seq),
+        by: UserId::from_u64(9),
+        name: "Bob".to_owned(),
+        excerpt: "@anna".to_owned(),
+        at: house.server.now(),
+    };
+    user.mentioned(mention(2)).await.unwrap();
+    user.unmentioned(house.room, Seq::from_u64(2)).await.unwrap();
+    user.mentioned(mention(3)).await.unwrap();
+    house.disk.set_broken(None);
+    let known = async || user.membership(house.room).await.unwrap().unwrap().mentions;
+    let arrived = async {
+        while !known().await.contains(Seq::from_u64(3)) {
+            house.server.node().sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, arrived).await.expect("it is taken again");
+    assert!(!known().await.contains(Seq::from_u64(2)), "its text is nobody's to see");
     house.close().await;
 }
 

@@ -1,8 +1,9 @@
 //! Which connections look at a room now. Volatile: it is told again by every session.
 
 use althing::Wire;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use folkmoot_protocol::chat::ConnInfo;
@@ -43,43 +44,61 @@ impl OnlineClient {
 #[derive(Debug, Default)]
 pub(crate) struct Online {
     /// One connection of each user.
-    first: BTreeMap<UserId, Arc<OnlineClient>>,
+    first: HashSet<ByUser>,
     /// The other ones of users who have several.
     further: BTreeMap<(UserId, Arc<str>), Arc<OnlineClient>>,
 }
+
+/// A connection that is found by its user.
+#[derive(Debug)]
+struct ByUser(Arc<OnlineClient>);
+
+impl Borrow<UserId> for ByUser {
+    fn borrow(&self) -> &UserId {
+        &self.0.user
+    }
+}
+
+impl Hash for ByUser {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.user.hash(state);
+    }
+}
+
+impl PartialEq for ByUser {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.user == other.0.user
+    }
+}
+
+impl Eq for ByUser {}
 
 impl Online {
     /// Returns whether it was not here before.
     pub(crate) fn add(&mut self, client: Arc<OnlineClient>) -> bool {
         let user = client.user;
-        match self.first.entry(user) {
-            Entry::Vacant(place) => {
-                place.insert(client);
-                true
-            }
-            Entry::Occupied(mut first) if first.get().client == client.client => {
-                first.insert(client);
-                false
-            }
-            Entry::Occupied(_) => {
+        match self.first_of(user) {
+            Some(first) if first.client != client.client => {
                 self.further.insert((user, client.client.clone()), client).is_none()
             }
+            _ => self.first.replace(ByUser(client)).is_none(),
         }
     }
 
     /// Returns it, if it was here.
     pub(crate) fn remove(&mut self, user: UserId, client: Arc<str>) -> Option<Arc<OnlineClient>> {
-        if self.first.get(&user).is_none_or(|first| first.client != client) {
+        if self.first_of(user).is_none_or(|first| first.client != client) {
             return self.further.remove(&(user, client));
         }
         let next = self.further_of(user).next().map(|next| next.client.clone());
         match next {
             Some(next) => {
                 let next = self.further.remove(&(user, next))?;
-                self.first.insert(user, next)
+                self.first.replace(ByUser(next))
             }
-            None => self.first.remove(&user),
+            None => self.first.take(&user),
         }
+        .map(|ByUser(gone)| gone)
     }
 
     /// Returns the user's connections that were here.
@@ -87,7 +106,7 @@ impl Online {
         let further: Vec<_> = self.further_of(user).map(|client| client.client.clone()).collect();
         let further = further.into_iter().filter_map(|client| self.further.remove(&(user, client)));
         let mut gone: Vec<_> = further.collect();
-        gone.extend(self.first.remove(&user));
+        gone.extend(self.first.take(&user).map(|ByUser(first)| first));
         gone
     }
 
@@ -99,11 +118,11 @@ impl Online {
     }
 
     pub(crate) fn has(&self, user: UserId) -> bool {
-        self.first.contains_key(&user)
+        self.first.contains(&user)
     }
 
     pub(crate) fn has_client(&self, user: UserId, client: &Arc<str>) -> bool {
-        self.first.get(&user).is_some_and(|first| first.client == *client)
+        self.first_of(user).is_some_and(|first| first.client == *client)
             || self.further.contains_key(&(user, client.clone()))
     }
 
@@ -121,7 +140,12 @@ impl Online {
     }
 
     fn all(&self) -> impl Iterator<Item = &OnlineClient> {
-        self.first.values().chain(self.further.values()).map(|client| &**client)
+        let first = self.first.iter().map(|ByUser(client)| client);
+        first.chain(self.further.values()).map(|client| &**client)
+    }
+
+    fn first_of(&self, user: UserId) -> Option<&OnlineClient> {
+        self.first.get(&user).map(|ByUser(first)| &**first)
     }
 
     fn further_of(&self, user: UserId) -> impl Iterator<Item = &Arc<OnlineClient>> {

@@ -102,7 +102,7 @@ impl Room {
     fn publish(&mut self, record: &RoomRecord, client: Option<&str>, ctx: &mut Context<Self>) {
         match &record.event {
             RoomEvent::Message(message) => {
-                self.ports.metrics.message();
+                self.ports.metrics().message();
                 self.last_seq = message.seq;
             }
             RoomEvent::Deleted { seq, .. } => {

@@ -70,14 +70,9 @@ impl Session {
     /// being asked for the first time is looked at once it is there.
     pub(super) fn catch_up(&mut self, channel: Channel, ctx: &mut Context<Self>) {
         let Some(abroad) = &self.abroad else { return };
-        let home = life(self.server.home_of(channel));
-        let Some(joined) = self.channels.get_mut(channel) else { return };
         // Nobody's at the moment: its next owner changes the view again.
-        if home.is_none() || joined.home == home {
-            return;
-        }
-        let Some(since) = joined.cursor.rejoin() else { return };
-        joined.home = home;
+        let Some(home) = life(self.server.home_of(channel)) else { return };
+        let Some(since) = self.channels.rejoin(channel, home) else { return };
         let newcomer = Newcomer {
             server: self.server.clone(),
             client: self.client.clone(),

@@ -10,7 +10,7 @@ use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{Channel, DisconnectCode, ErrorCode, Format};
 
 use super::abroad::Abroad;
-use super::channels::{Channels, Joined, Seen};
+use super::channels::Channels;
 use super::cursor::Gap;
 use crate::nodes::Moved;
 use crate::room::RoomCalls;
@@ -65,8 +65,7 @@ impl Session {
     }
 
     fn deliver(&mut self, publication: &Arc<Publication>) {
-        let Some(joined) = self.channels.get_mut(publication.channel) else { return };
-        match joined.cursor.take(publication) {
+        match self.channels.take(publication) {
             Ok(false) => {}
             Ok(true) => self.send(publication),
             Err(Gap) => self.outbox.close(DisconnectCode::InsufficientState),
@@ -96,7 +95,7 @@ impl Session {
 
     /// Ends a subscription that the user may not keep.
     pub(super) fn remove(&mut self, channel: Channel, reason: &str) {
-        if self.channels.remove(channel).is_none() {
+        if !self.channels.remove(channel) {
             return;
         }
         let reason = reason.to_owned();
@@ -138,10 +137,10 @@ impl Session {
             return Err(RpcError::new(ErrorCode::LimitExceeded, text));
         }
         let subscription = self.server.topic(channel).subscribe(&ctx.address());
-        let presence = (comings == Comings::Wanted)
-            .then(|| Seen::told_by(self.server.comings(channel).subscribe(&ctx.address())));
+        let comings = (comings == Comings::Wanted)
+            .then(|| self.server.comings(channel).subscribe(&ctx.address()));
         let home = self.server.home_of(channel);
-        self.channels.insert(Joined::new(channel, home, subscription, presence));
+        self.channels.join(channel, home, subscription, comings);
         Ok(())
     }
 
@@ -152,8 +151,7 @@ impl Session {
         position: Offset,
         ctx: &mut Context<Self>,
     ) {
-        let Some(joined) = self.channels.get_mut(channel) else { return };
-        match joined.cursor.go_live(position) {
+        match self.channels.go_live(channel, position) {
             Ok(held) => self.send_held(channel, &held),
             Err(Gap) => self.outbox.close(DisconnectCode::InsufficientState),
         }
@@ -168,7 +166,7 @@ impl Session {
 
     /// Leaves a channel; says whether it was joined.
     pub(crate) async fn leave(&mut self, channel: Channel) -> bool {
-        let was_joined = self.channels.remove(channel).is_some();
+        let was_joined = self.channels.remove(channel);
         self.note_screen(channel, Vec::new());
         if was_joined {
             self.detach(channel).await;
@@ -188,17 +186,15 @@ impl Session {
         users: usize,
         kept: Vec<UserId>,
     ) -> Result<u64, RpcError> {
-        let others = self.channels.iter().filter(|joined| joined.channel != channel);
-        let watched = others.flat_map(|joined| &joined.presence).map(|seen| seen.watched);
-        let all = watched.sum::<usize>() + users;
+        let all = self.channels.watched_elsewhere(channel) + users;
         if all > WATCHED_USERS_PER_CONNECTION_MAX {
             let max = WATCHED_USERS_PER_CONNECTION_MAX;
             let text = format!("at most {max} users watched per connection; this would be {all}");
             return Err(RpcError::new(ErrorCode::LimitExceeded, text));
         }
         // The room refuses who is not subscribed.
-        if let Some(joined) = self.channels.get_mut(channel) {
-            joined.presence.get_or_insert_default().watched = users;
+        if self.channels.has(channel) {
+            self.channels.watch(channel, users);
             self.note_screen(channel, kept);
         }
         self.screens += 1;
@@ -214,7 +210,7 @@ impl Session {
     #[event]
     async fn on_coming(&mut self, event: &Published<Arc<Coming>>) {
         let coming = &event.payload;
-        if self.channels.get(coming.channel).is_some_and(|joined| joined.cursor.is_live()) {
+        if self.channels.is_live(coming.channel) {
             self.outbox.push(coming.encoded(self.format).clone());
         }
     }
@@ -222,18 +218,14 @@ impl Session {
     /// Rooms and users may live elsewhere now.
     #[event]
     async fn on_moved(&mut self, _: &Published<Moved>, ctx: &mut Context<Self>) {
-        let channels: Vec<Channel> = self.channels.iter().map(|joined| joined.channel).collect();
-        channels.into_iter().for_each(|channel| self.catch_up(channel, ctx));
+        self.channels.names().into_iter().for_each(|channel| self.catch_up(channel, ctx));
     }
 
     async fn stopping(&mut self, _: &mut Context<Self>, _: StopReason) {
         if let Some(abroad) = &self.abroad {
             abroad.ear.kill();
         }
-
-        let joined = self.channels.take();
-        let channels: Vec<Channel> = joined.into_iter().map(|joined| joined.channel).collect();
-        for channel in channels {
+        for channel in std::mem::take(&mut self.channels).names() {
             self.detach(channel).await;
         }
     }

@@ -16,67 +16,48 @@ const HELD_LEN_MAX: usize = 4_096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gap;
 
-#[derive(Debug)]
-pub(crate) enum Cursor {
-    /// The stream has been joined, its position is still being asked for.
-    Joining { held: Held },
-    /// Everything up to here was sent.
-    Live { offset: Offset },
-}
+/// Everything of a stream up to here was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sent(Offset);
 
-/// Boxed, because a connection has a cursor for each channel and holds something back for a moment
-/// only.
-type Held = Option<Box<HeldBack>>;
-
+/// What came while a stream's position is being asked for.
 #[derive(Debug, Default)]
-pub(crate) struct HeldBack(Vec<Arc<Publication>>);
+pub(crate) struct Held(Vec<Arc<Publication>>);
 
-impl Cursor {
-    pub(crate) fn joining() -> Self {
-        Self::Joining { held: None }
+impl Sent {
+    pub(crate) fn up_to(offset: Offset) -> Self {
+        Self(offset)
     }
 
-    pub(crate) fn is_live(&self) -> bool {
-        matches!(self, Self::Live { .. })
+    pub(crate) fn offset(self) -> Offset {
+        self.0
     }
 
     /// Whether to send a publication on now.
-    pub(crate) fn take(&mut self, publication: &Arc<Publication>) -> Result<bool, Gap> {
-        match self {
-            Self::Joining { held } => held.get_or_insert_default().hold(publication),
-            Self::Live { offset } => advance(offset, publication.place),
-        }
-    }
-
-    /// Holds again what comes, because the stream's owner is another one now; gives what was sent so
-    /// far. `None`: its position is still being asked for.
-    pub(crate) fn rejoin(&mut self) -> Option<Offset> {
-        let Self::Live { offset } = *self else { return None };
-        *self = Self::joining();
-        Some(offset)
-    }
-
-    /// Goes live after `position`; returns what was held and comes after it.
-    pub(crate) fn go_live(&mut self, position: Offset) -> Result<Vec<Arc<Publication>>, Gap> {
-        let live = Self::Live { offset: position };
-        let Self::Joining { held } = std::mem::replace(self, live) else { return Ok(Vec::new()) };
-        let mut after = Vec::new();
-        for publication in held.map(|held| held.0).unwrap_or_default() {
-            if self.take(&publication)? {
-                after.push(publication);
-            }
-        }
-        Ok(after)
+    pub(crate) fn take(&mut self, publication: &Publication) -> Result<bool, Gap> {
+        advance(&mut self.0, publication.place)
     }
 }
 
-impl HeldBack {
-    fn hold(&mut self, publication: &Arc<Publication>) -> Result<bool, Gap> {
+impl Held {
+    pub(crate) fn hold(&mut self, publication: &Arc<Publication>) -> Result<(), Gap> {
         if self.0.len() >= HELD_LEN_MAX {
             return Err(Gap);
         }
         self.0.push(publication.clone());
-        Ok(false)
+        Ok(())
+    }
+
+    /// What was held and comes after `position`, to be sent now, and how far the stream is sent
+    /// with that.
+    pub(crate) fn release(self, position: Offset) -> Result<(Vec<Arc<Publication>>, Sent), Gap> {
+        let (mut after, mut sent) = (Vec::new(), Sent(position));
+        for publication in self.0 {
+            if sent.take(&publication)? {
+                after.push(publication);
+            }
+        }
+        Ok((after, sent))
     }
 }
 
@@ -109,42 +90,45 @@ mod tests {
         publication(Place::At(Offset::from_u64(offset)))
     }
 
+    fn sent(offset: u64) -> Sent {
+        Sent::up_to(Offset::from_u64(offset))
+    }
+
     #[test]
     fn what_the_reply_covers_is_not_sent_again() {
-        let mut cursor = Cursor::joining();
+        let mut held = Held::default();
         for offset in 4..=7 {
-            assert_eq!(cursor.take(&at(offset)), Ok(false));
+            held.hold(&at(offset)).unwrap();
         }
-        let after = cursor.go_live(Offset::from_u64(5)).unwrap();
+        let (after, mut sent) = held.release(Offset::from_u64(5)).unwrap();
         let offsets: Vec<_> = after.iter().map(|one| one.place).collect();
         assert_eq!(offsets, [Place::At(Offset::from_u64(6)), Place::At(Offset::from_u64(7))]);
-        assert_eq!(cursor.take(&at(7)), Ok(false));
-        assert_eq!(cursor.take(&at(8)), Ok(true));
+        assert_eq!(sent.take(&at(7)), Ok(false));
+        assert_eq!(sent.take(&at(8)), Ok(true));
     }
 
     #[test]
     fn a_gap_is_never_passed_over() {
-        let mut cursor = Cursor::Live { offset: Offset::from_u64(5) };
-        assert_eq!(cursor.take(&at(7)), Err(Gap));
-        let mut joining = Cursor::joining();
-        assert_eq!(joining.take(&at(9)), Ok(false));
-        assert!(joining.go_live(Offset::from_u64(7)).is_err());
+        assert_eq!(sent(5).take(&at(7)), Err(Gap));
+        let mut held = Held::default();
+        held.hold(&at(9)).unwrap();
+        assert!(held.release(Offset::from_u64(7)).is_err());
     }
 
     #[test]
     fn fleeting_ones_pass_and_move_nothing() {
-        let mut cursor = Cursor::Live { offset: Offset::from_u64(5) };
-        assert_eq!(cursor.take(&publication(Place::Fleeting)), Ok(true));
-        assert_eq!(cursor.take(&at(6)), Ok(true));
+        let mut sent = sent(5);
+        assert_eq!(sent.take(&publication(Place::Fleeting)), Ok(true));
+        assert_eq!(sent.take(&at(6)), Ok(true));
     }
 
     #[test]
     fn a_subscription_that_never_completes_does_not_hold_without_end() {
-        let mut cursor = Cursor::joining();
+        let mut held = Held::default();
         for offset in 1..=HELD_LEN_MAX as u64 {
-            assert_eq!(cursor.take(&at(offset)), Ok(false));
+            assert_eq!(held.hold(&at(offset)), Ok(()));
         }
-        assert_eq!(cursor.take(&at(HELD_LEN_MAX as u64 + 1)), Err(Gap));
+        assert_eq!(held.hold(&at(HELD_LEN_MAX as u64 + 1)), Err(Gap));
     }
 
     proptest! {
@@ -157,19 +141,19 @@ mod tests {
             // The stream was joined before its position was read, and both lie before its end.
             let position = position.max(joined_at);
             let last = last.max(position);
-            let mut cursor = Cursor::joining();
+            let mut held = Held::default();
             for offset in joined_at + 1..=position {
-                cursor.take(&at(offset)).unwrap();
+                held.hold(&at(offset)).unwrap();
             }
-            let mut sent: Vec<u64> = (1..=position).collect();
-            let held = cursor.go_live(Offset::from_u64(position)).unwrap();
-            sent.extend(held.iter().map(|one| one.frame().offset));
+            let mut got: Vec<u64> = (1..=position).collect();
+            let (after, mut sent) = held.release(Offset::from_u64(position)).unwrap();
+            got.extend(after.iter().map(|one| one.frame().offset));
             for offset in position + 1..=last {
-                if cursor.take(&at(offset)).unwrap() {
-                    sent.push(offset);
+                if sent.take(&at(offset)).unwrap() {
+                    got.push(offset);
                 }
             }
-            prop_assert_eq!(sent, (1..=last).collect::<Vec<_>>());
+            prop_assert_eq!(got, (1..=last).collect::<Vec<_>>());
         }
     }
 }

@@ -93,6 +93,8 @@ pub struct StoreStats {
     pub lag_bytes: u64,
     /// Log segments on disk.
     pub segments: usize,
+    /// Statements that reads have asked the database, each of them a journey where it is elsewhere.
+    pub statements_read: u64,
 }
 
 /// The durable store of one data directory. Clones share it.
@@ -273,6 +275,7 @@ impl Store {
             applied_lsn: lag.applied,
             lag_bytes: lag.bytes,
             segments: self.0.segments.as_ref().map_or(0, |segments| segments.count()),
+            statements_read: self.0.readers.asked(),
         }
     }
 

@@ -3,8 +3,7 @@
 //! Like a room it appends without waiting and publishes what is durable. It may ask rooms; rooms
 //! only ever tell it, so the two cannot wait for each other.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::ops::Bound;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use althing::{ActorError, Context, Published, ReplyTo, StopReason, Subscription, Wire, actor};
@@ -40,11 +39,11 @@ pub(crate) struct User {
     pub(super) connections: Vec<Attachment>,
     pub(super) idle: Idle,
     /// News that could not be stored when it came.
-    pub(super) owed: VecDeque<News>,
+    pub(super) owed: Vec<News>,
     /// Cursors that have moved and are not on their way to the disk yet.
     pub(super) unsaved: BTreeMap<RoomId, Unsaved>,
     /// `None` on a server alone.
-    moves: Option<Subscription>,
+    moves: Option<Box<Subscription>>,
 }
 
 /// A cursor that has moved in memory only.
@@ -89,7 +88,7 @@ impl User {
             stream: Stream::new(Channel::User(id), topic),
             connections: Vec::new(),
             idle: Idle::default(),
-            owed: VecDeque::new(),
+            owed: Vec::new(),
             unsaved: BTreeMap::new(),
             moves: None,
         };
@@ -118,7 +117,7 @@ impl User {
     }
 
     fn membership_of(&self, room: RoomId) -> Result<&Membership, UserError> {
-        self.state()?.rooms.get(&room).ok_or(UserError::NotMember)
+        self.state()?.rooms.get(room).ok_or(UserError::NotMember)
     }
 
     async fn list_again(&mut self, room: RoomId, ctx: &mut Context<Self>) -> Result<(), UserError> {
@@ -187,7 +186,7 @@ impl User {
     /// Those in memory may know the old profile; the others ask for it when it is needed.
     fn tell_rooms(&self, view: &UserView) {
         for room in self.state().into_iter().flat_map(|state| state.rooms.keys()) {
-            let room = self.ports.node.get::<Room>(*room);
+            let room = self.ports.node.get::<Room>(room);
             if !self.ports.may_be_active(&room) {
                 continue;
             }
@@ -209,7 +208,7 @@ impl User {
 impl User {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
         self.check_idle(ctx);
-        self.moves = self.ports.moves().map(|moves| moves.subscribe(&ctx.address()));
+        self.moves = self.ports.moves().map(|moves| Box::new(moves.subscribe(&ctx.address())));
         Ok(())
     }
 
@@ -221,7 +220,7 @@ impl User {
 
     /// A room tells that the user is a member now.
     pub(crate) async fn joined(&mut self, room: RoomId, read_seq: Seq, ctx: &mut Context<Self>) {
-        self.take_joined(room, read_seq, ctx).await;
+        self.take(News::Joined { room, read_seq }, ctx).await;
     }
 
     /// A room tells that the user is no member any more.
@@ -231,7 +230,7 @@ impl User {
         reason: LeaveReason,
         ctx: &mut Context<Self>,
     ) {
-        self.take_left(room, reason, ctx);
+        self.take(News::Left { room, reason }, ctx).await;
     }
 
     /// A room that the user is in is being deleted; answers once the user's stream says so.
@@ -274,12 +273,12 @@ impl User {
 
     /// A room tells that a message mentions the user.
     pub(crate) async fn mentioned(&mut self, mention: Mention, ctx: &mut Context<Self>) {
-        self.take_mentioned(mention, ctx);
+        self.take(News::Mentioned(mention), ctx).await;
     }
 
     /// A room tells that a message mentions the user no more: it was edited or deleted.
     pub(crate) async fn unmentioned(&mut self, room: RoomId, seq: Seq, ctx: &mut Context<Self>) {
-        self.take_unmentioned(room, seq, ctx).await;
+        self.take(News::Unmentioned { room, seq }, ctx).await;
     }
 
     /// A direct room tells that something was said there: it is back on the list.
@@ -413,7 +412,7 @@ impl User {
             account.status.clone_from(&view.status);
         }
         self.tell_rooms(&view);
-        self.take_renamed(view, ctx);
+        self.take(News::Renamed(view), ctx).await;
     }
 
     /// Accepts a connection, which has joined the topic already: what is published after the
@@ -426,7 +425,7 @@ impl User {
         reply: ReplyTo<Result<Attached, UserError>>,
         ctx: &mut Context<Self>,
     ) {
-        let limit = self.ports.limits.connections_per_user_max;
+        let limit = self.ports.limits().connections_per_user_max;
         if self.connections.len() >= limit {
             reply.send(Err(UserError::TooManyConnections(limit)));
             return;
@@ -484,10 +483,9 @@ impl User {
         after: Option<RoomId>,
         limit: usize,
     ) -> Result<Vec<(RoomId, Membership)>, UserError> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let rooms = self.state()?.rooms.range((from, Bound::Unbounded));
+        let rooms = self.state()?.rooms.after(after);
         let rooms = rooms.filter(|(_, membership)| !membership.is_hidden).take(limit);
-        Ok(rooms.map(|(room, membership)| (*room, membership.clone())).collect())
+        Ok(rooms.map(|(room, membership)| (room, membership.clone())).collect())
     }
 
     /// The last event of the user's stream.

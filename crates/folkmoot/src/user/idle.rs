@@ -19,7 +19,7 @@ impl User {
     pub(super) fn check_idle(&mut self, ctx: &mut Context<Self>) {
         self.idle.checks = 0;
         if self.idle.timer.is_none() {
-            self.idle.timer = Some(ctx.every(self.ports.limits.user_idle / 2, CheckIdle));
+            self.idle.timer = Some(ctx.every(self.ports.limits().user_idle / 2, CheckIdle));
         }
     }
 

@@ -26,7 +26,6 @@ impl From<UserSnapshot> for Loaded {
         let UserSnapshot { account, last_offset, tail, rooms, blocked, epoch } = snapshot;
         let mut state = UserState::new(last_offset);
         state.blocked = blocked.into_iter().collect();
-        // Collected, because a tree that grows in order has half of its room empty.
         let rooms = rooms.into_iter().map(|room| {
             let mentions = room.mentions.into_iter().collect();
             let UserRoom { summary, read_seq, notify, is_hidden, .. } = room;

@@ -55,40 +55,71 @@ impl Handler<TakeAgain> for User {
     type Reply = ();
 
     async fn handle(&mut self, _: TakeAgain, ctx: &mut Context<Self>) {
-        // What fails again is owed again.
+        // What fails again is owed again, and with it what is behind it.
         for news in std::mem::take(&mut self.owed) {
-            match news {
-                News::Joined { room, read_seq } => self.take_joined(room, read_seq, ctx).await,
-                News::Left { room, reason } => self.take_left(room, reason, ctx),
-                News::Mentioned(mention) => self.take_mentioned(mention, ctx),
-                News::Unmentioned { room, seq } => self.take_unmentioned(room, seq, ctx).await,
-                News::Renamed(view) => self.take_renamed(view, ctx),
-                News::Read { room, state } => self.take_read(room, state, ctx),
-            }
+            self.take(news, ctx).await;
+        }
+    }
+}
+
+impl News {
+    /// What it is about: of one room, or of the user, the later news counts.
+    fn room(&self) -> Option<RoomId> {
+        match self {
+            Self::Joined { room, .. }
+            | Self::Left { room, .. }
+            | Self::Unmentioned { room, .. }
+            | Self::Read { room, .. } => Some(*room),
+            Self::Mentioned(mention) => Some(mention.room),
+            Self::Renamed(_) => None,
         }
     }
 }
 
 impl User {
+    /// Takes news, behind what is owed of the same room: who has left and is back would be gone in
+    /// the end.
+    pub(super) async fn take(&mut self, news: News, ctx: &mut Context<Self>) {
+        if let News::Unmentioned { room, seq } = news {
+            self.forget_excerpt(room, seq);
+        }
+        if self.owed.iter().any(|owed| owed.room() == news.room()) {
+            return self.owe(Some(news), ctx);
+        }
+        match news {
+            News::Joined { room, read_seq } => self.take_joined(room, read_seq, ctx).await,
+            News::Left { room, reason } => self.take_left(room, reason, ctx),
+            News::Mentioned(mention) => self.take_mentioned(mention, ctx),
+            News::Unmentioned { room, seq } => self.take_unmentioned(room, seq, ctx).await,
+            News::Renamed(view) => self.take_renamed(view, ctx),
+            News::Read { room, state } => self.take_read(room, state, ctx),
+        }
+    }
+
     /// Keeps news for later.
     pub(super) fn owe(&mut self, news: Option<News>, ctx: &mut Context<Self>) {
         let Some(news) = news else { return };
+        if let News::Unmentioned { room, seq } = news {
+            // Its text is nobody's to see any more.
+            let before = self.owed.len();
+            self.owed.retain(
+                |owed| !matches!(owed, News::Mentioned(one) if one.room == room && one.seq == seq),
+            );
+            if self.owed.len() < before {
+                return;
+            }
+        }
         if self.owed.is_empty() {
             ctx.after(AGAIN_AFTER, TakeAgain);
         }
         if self.owed.len() >= OWED_MAX {
             tracing::warn!(user = %self.id, "too much news waits for the disk, the oldest is lost");
-            self.owed.pop_front();
+            self.owed.remove(0);
         }
-        self.owed.push_back(news);
+        self.owed.push(news);
     }
 
-    pub(super) async fn take_joined(
-        &mut self,
-        room: RoomId,
-        read_seq: Seq,
-        ctx: &mut Context<Self>,
-    ) {
+    async fn take_joined(&mut self, room: RoomId, read_seq: Seq, ctx: &mut Context<Self>) {
         let news = News::Joined { room, read_seq };
         let change = match self.state().map(|state| state.room_added(room, read_seq)) {
             Ok(Some(change)) => change,
@@ -111,14 +142,14 @@ impl User {
         self.append(change, &event, Acknowledge::News(news), ctx);
     }
 
-    pub(super) fn take_left(&mut self, room: RoomId, reason: LeaveReason, ctx: &mut Context<Self>) {
+    fn take_left(&mut self, room: RoomId, reason: LeaveReason, ctx: &mut Context<Self>) {
         if let Ok(Some(change)) = self.state().map(|state| state.room_removed(room)) {
             let event = UserEvent::RoomRemoved { room, reason: reason.into() };
             self.append(change, &event, Acknowledge::News(News::Left { room, reason }), ctx);
         }
     }
 
-    pub(super) fn take_mentioned(&mut self, mention: Mention, ctx: &mut Context<Self>) {
+    fn take_mentioned(&mut self, mention: Mention, ctx: &mut Context<Self>) {
         let Ok(state) = self.state() else { return };
         if state.blocked.contains(&mention.by) {
             return;
@@ -136,13 +167,8 @@ impl User {
         self.append(change, &event, Acknowledge::News(news), ctx);
     }
 
-    /// The badge goes, and so does the text, which the devices may still recover from memory.
-    pub(super) async fn take_unmentioned(
-        &mut self,
-        room: RoomId,
-        seq: Seq,
-        ctx: &mut Context<Self>,
-    ) {
+    /// The text goes, which the devices may still recover from memory.
+    fn forget_excerpt(&mut self, room: RoomId, seq: Seq) {
         self.stream.redact(|event: &mut UserEvent| match event {
             UserEvent::Mention(known) if known.room == room && known.seq == seq => {
                 known.excerpt.clear();
@@ -150,6 +176,10 @@ impl User {
             }
             _ => false,
         });
+    }
+
+    /// The badge goes.
+    async fn take_unmentioned(&mut self, room: RoomId, seq: Seq, ctx: &mut Context<Self>) {
         let Ok(Some(change)) = self.state().map(|state| state.unmentioned(room, seq)) else {
             return;
         };
@@ -160,7 +190,7 @@ impl User {
             Ok(Err(error)) => return self.not_now(news, &error, ctx),
             Err(error) => return self.not_now(news, &error, ctx),
         };
-        let mut known = self.state().ok().and_then(|state| state.rooms.get(&room)).cloned();
+        let mut known = self.state().ok().and_then(|state| state.rooms.get(room)).cloned();
         let Some(known) = &mut known else { return };
         known.mentions.remove(seq);
         let state = read_state(known, &summary);
@@ -168,7 +198,7 @@ impl User {
         self.append(change, &event, Acknowledge::News(news), ctx);
     }
 
-    pub(super) fn take_renamed(&mut self, view: UserView, ctx: &mut Context<Self>) {
+    fn take_renamed(&mut self, view: UserView, ctx: &mut Context<Self>) {
         let news = News::Renamed(view.clone());
         let UserView { id, name, display_name, picture, status, .. } = view;
         let event = UserEvent::Profile { user: id, name, display_name, picture, status };
@@ -179,7 +209,7 @@ impl User {
         let event = read_event(room, &state);
         // It may have moved on meanwhile, or the user may have left the room.
         let is_behind = |membership: &Membership| membership.read_seq <= state.read_seq;
-        if self.state().is_ok_and(|known| known.rooms.get(&room).is_some_and(is_behind)) {
+        if self.state().is_ok_and(|known| known.rooms.get(room).is_some_and(is_behind)) {
             let change = UserChange::Read { room, seq: state.read_seq };
             let news = News::Read { room, state };
             self.append(change, &event, Acknowledge::News(news), ctx);

@@ -6,9 +6,10 @@
 
 use althing::Wire;
 use folkmoot_protocol::wire_as;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeSet;
 
 use super::mentions::Mentions;
+use crate::sorted_map::SortedMap;
 use crate::storage::record::{Notify, UserEffect};
 use crate::storage::{Offset, RoomId, Seq, UserId};
 
@@ -105,50 +106,50 @@ impl UserChange {
 #[derive(Debug)]
 pub(crate) struct UserState {
     pub(crate) offset: Offset,
-    pub(crate) rooms: BTreeMap<RoomId, Membership>,
+    pub(crate) rooms: SortedMap<RoomId, Membership>,
     /// Whose mentions do not count.
-    pub(crate) blocked: HashSet<UserId>,
+    pub(crate) blocked: BTreeSet<UserId>,
 }
 
 impl UserState {
     pub(crate) fn new(offset: Offset) -> Self {
-        Self { offset, rooms: BTreeMap::new(), blocked: HashSet::new() }
+        Self { offset, rooms: SortedMap::default(), blocked: BTreeSet::new() }
     }
 
     /// The user is in `room` from now on and has not to catch up with what was said before.
     pub(crate) fn room_added(&self, room: RoomId, read_seq: Seq) -> Option<UserChange> {
-        let is_new = !self.rooms.contains_key(&room);
+        let is_new = !self.rooms.contains_key(room);
         is_new.then_some(UserChange::RoomAdded { room, read_seq })
     }
 
     pub(crate) fn room_removed(&self, room: RoomId) -> Option<UserChange> {
-        self.rooms.contains_key(&room).then_some(UserChange::RoomRemoved { room })
+        self.rooms.contains_key(room).then_some(UserChange::RoomRemoved { room })
     }
 
     /// A message mentions the user; told twice, it counts once. One that was read already (on
     /// another device, faster than the mention arrived) does not count.
     pub(crate) fn mentioned(&self, room: RoomId, seq: Seq) -> Option<UserChange> {
-        let membership = self.rooms.get(&room)?;
+        let membership = self.rooms.get(room)?;
         let is_new = seq > membership.read_seq && !membership.mentions.contains(seq);
         is_new.then_some(UserChange::Mentioned { room, seq })
     }
 
     /// A message mentions the user no more.
     pub(crate) fn unmentioned(&self, room: RoomId, seq: Seq) -> Option<UserChange> {
-        let is_counted = self.rooms.get(&room)?.mentions.contains(seq);
+        let is_counted = self.rooms.get(room)?.mentions.contains(seq);
         is_counted.then_some(UserChange::Unmentioned { room, seq })
     }
 
     /// Moves the read cursor forward, never back and never beyond the room's last message.
     pub(crate) fn read(&self, room: RoomId, seq: Seq, last_seq: Seq) -> Option<UserChange> {
         let seq = seq.min(last_seq);
-        let moves = seq > self.rooms.get(&room)?.read_seq;
+        let moves = seq > self.rooms.get(room)?.read_seq;
         moves.then_some(UserChange::Read { room, seq })
     }
 
     /// Moves the cursor in memory, ahead of the disk; says whether it moved.
     pub(crate) fn advance(&mut self, room: RoomId, seq: Seq) -> bool {
-        let Some(membership) = self.rooms.get_mut(&room) else { return false };
+        let Some(membership) = self.rooms.get_mut(room) else { return false };
         let moves = seq > membership.read_seq;
         if moves {
             membership.read_to(seq);
@@ -158,12 +159,12 @@ impl UserState {
 
     /// Takes a room off the user's list, or puts it back.
     pub(crate) fn listed(&self, room: RoomId, on: bool) -> Option<UserChange> {
-        let differs = self.rooms.get(&room)?.is_hidden == on;
+        let differs = self.rooms.get(room)?.is_hidden == on;
         differs.then_some(UserChange::Listed { room, on })
     }
 
     pub(crate) fn notify(&self, room: RoomId, notify: Notify) -> Option<UserChange> {
-        let differs = self.rooms.get(&room)?.notify != notify;
+        let differs = self.rooms.get(room)?.notify != notify;
         differs.then_some(UserChange::NotifySet { room, notify })
     }
 
@@ -175,30 +176,30 @@ impl UserState {
                 self.rooms.insert(room, Membership { read_seq, ..Membership::default() });
             }
             UserChange::RoomRemoved { room } => {
-                self.rooms.remove(&room);
+                self.rooms.remove(room);
             }
             UserChange::Mentioned { room, seq } => {
-                if let Some(membership) = self.rooms.get_mut(&room) {
+                if let Some(membership) = self.rooms.get_mut(room) {
                     membership.mentions.insert(seq);
                 }
             }
             UserChange::Unmentioned { room, seq } => {
-                if let Some(membership) = self.rooms.get_mut(&room) {
+                if let Some(membership) = self.rooms.get_mut(room) {
                     membership.mentions.remove(seq);
                 }
             }
             UserChange::Read { room, seq } => {
-                if let Some(membership) = self.rooms.get_mut(&room) {
+                if let Some(membership) = self.rooms.get_mut(room) {
                     membership.read_to(seq);
                 }
             }
             UserChange::NotifySet { room, notify } => {
-                if let Some(membership) = self.rooms.get_mut(&room) {
+                if let Some(membership) = self.rooms.get_mut(room) {
                     membership.notify = notify;
                 }
             }
             UserChange::Listed { room, on } => {
-                if let Some(membership) = self.rooms.get_mut(&room) {
+                if let Some(membership) = self.rooms.get_mut(room) {
                     membership.is_hidden = !on;
                 }
             }
@@ -251,9 +252,13 @@ mod tests {
         assert!(run(&mut user, change));
         assert_eq!(user.read(HALL, Seq::from_u64(15), Seq::from_u64(20)), None);
         let (first, last) = (Seq::from_u64(1), Seq::from_u64(25));
-        assert_eq!(user.rooms[&HALL].unread(first, last), 5);
-        assert_eq!(user.rooms[&HALL].unread(Seq::from_u64(24), last), 2, "the others are gone");
-        assert_eq!(user.rooms[&HALL].unread(Seq::from_u64(26), last), 0);
+        assert_eq!(user.rooms.get(HALL).unwrap().unread(first, last), 5);
+        assert_eq!(
+            user.rooms.get(HALL).unwrap().unread(Seq::from_u64(24), last),
+            2,
+            "the others are gone"
+        );
+        assert_eq!(user.rooms.get(HALL).unwrap().unread(Seq::from_u64(26), last), 0);
     }
 
     #[test]
@@ -263,11 +268,14 @@ mod tests {
             let change = user.mentioned(HALL, Seq::from_u64(seq));
             run(&mut user, change);
         }
-        assert_eq!(user.rooms[&HALL].mentions.len(), 2);
+        assert_eq!(user.rooms.get(HALL).unwrap().mentions.len(), 2);
         assert_eq!(user.mentioned(HALL, Seq::from_u64(10)), None);
         let change = user.read(HALL, Seq::from_u64(12), Seq::from_u64(20));
         run(&mut user, change);
-        assert_eq!(user.rooms[&HALL].mentions, Mentions::from_iter([Seq::from_u64(15)]));
+        assert_eq!(
+            user.rooms.get(HALL).unwrap().mentions,
+            Mentions::from_iter([Seq::from_u64(15)])
+        );
     }
 
     #[test]
@@ -288,7 +296,7 @@ mod tests {
             let change = user.mentioned(HALL, Seq::from_u64(seq));
             run(&mut user, change);
         }
-        assert_eq!(user.rooms[&HALL].mentions.len(), MENTIONS_LEN);
+        assert_eq!(user.rooms.get(HALL).unwrap().mentions.len(), MENTIONS_LEN);
     }
 
     proptest! {
@@ -312,7 +320,7 @@ mod tests {
                     expected = expected.next();
                     prop_assert_eq!(user.commit(change), expected);
                 }
-                let membership = &user.rooms[&HALL];
+                let membership = user.rooms.get(HALL).unwrap();
                 prop_assert!(membership.read_seq >= cursor && membership.read_seq <= Seq::from_u64(30));
                 prop_assert!(membership.mentions.iter().all(|seq| seq > membership.read_seq));
                 cursor = membership.read_seq;

@@ -71,6 +71,27 @@ pub(crate) async fn what_is_due_follows_from_the_rules(store: impl RoomLog + Dir
     assert!(matches!(missing, Err(ControlError::NotFound(_))));
 }
 
+pub(crate) async fn a_message_from_a_clock_that_was_ahead_keeps_none_behind_it_for_longer(
+    store: impl RoomLog + Directory + Keeping,
+) {
+    populate(&store).await;
+    let epoch = epoch(&store).await;
+    // The clock was a century ahead at the third and the last one.
+    for (number, day) in (1..).zip([1, 2, 36_500, 4, 5, 9, 36_500]) {
+        let record = RoomRecord {
+            at: UnixMillis::from_u64(day * DAY_MS),
+            ..record(number + 1, RoomEvent::Message(message(number, ANA)))
+        };
+        store.append_room(epoch, record).await.expect("there is room");
+    }
+    let rule = Retention { days: Some(3), messages: None };
+    store.set_retention(rule).await.expect("it can be set");
+    assert_eq!(due(&store, 4).await, Some(seq(1)));
+    assert_eq!(due(&store, 6).await, Some(seq(2)), "whether the third is due nobody knows yet");
+    assert_eq!(due(&store, 8).await, Some(seq(5)), "the third was sent before the fourth");
+    assert_eq!(due(&store, 20).await, Some(seq(6)), "how old the last one is nobody knows");
+}
+
 pub(crate) async fn what_has_expired_is_gone_with_all_that_hung_on_it(
     store: impl RoomLog + UserLog + Directory + Keeping,
 ) {

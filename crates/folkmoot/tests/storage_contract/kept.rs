@@ -3,7 +3,7 @@
 use folkmoot::storage::contract::{Directory, RoomLog, UserLog};
 use folkmoot::storage::{
     ControlError, LeaveReason, Message, NewSaved, Offset, PageAnchor, Quote, Role, RoomEvent,
-    Saving, UserId,
+    Saving, Store, StoredMessage, UserId,
 };
 
 use crate::suite::{ANA, BO, HALL, NOW, epoch, message, populate, record, seq};
@@ -140,4 +140,88 @@ pub(crate) async fn saved_messages_are_shown_to_members_and_end_at_a_number(
     assert_eq!(saved(&store, BO).await, (vec![4], vec![4]));
     store.unsave_message(BO, HALL, seq(4)).await.expect("one's own can be taken off");
     assert_eq!(saved(&store, BO).await, (vec![], vec![]));
+}
+
+/// Reactions to a message: emoji, how many, and whether Bo is one of them.
+type Seen = Vec<(String, u64, bool)>;
+
+/// A page's reactions, by message.
+fn reactions<'a>(page: impl Iterator<Item = &'a StoredMessage>) -> Vec<(u64, Seen)> {
+    let of = |stored: &StoredMessage| {
+        let seen = stored.reactions.iter();
+        let seen = seen.map(|one| (one.emoji.clone(), one.count, one.is_mine)).collect::<Seen>();
+        (stored.message.seq.as_u64(), seen)
+    };
+    page.map(of).collect()
+}
+
+/// The rows of a page and of what hangs on them come by a few statements, however many they are: on
+/// a database elsewhere each is a journey.
+pub(crate) async fn a_page_takes_as_many_statements_for_forty_messages_as_for_two(store: Store) {
+    const LEN: u64 = 40;
+    populate(&store).await;
+    let bo = ("bo".to_owned(), "Bo".to_owned());
+    let joined = RoomEvent::Joined { user: BO, name: bo.0, display_name: bo.1, role: Role::Member };
+    append(&store, [joined]).await;
+    append(&store, [RoomEvent::Message(message(1, ANA))]).await;
+    // Every third one answers the one before it, the others the first.
+    let to = |number| if number % 3 == 0 { number - 1 } else { 1 };
+    append(&store, (2..=LEN).map(|number| answer(number, to(number)))).await;
+    append(&store, (1..=LEN).map(|number| pinned(number, true))).await;
+    let react = |number, user, emoji: &str| {
+        let seq = seq(number);
+        RoomEvent::Reaction { seq, user, emoji: emoji.to_owned(), on: true }
+    };
+    let given = (1..=LEN).flat_map(|n| [react(n, ANA, "b"), react(n, BO, "b"), react(n, ANA, "a")]);
+    append(&store, given).await;
+    for number in 1..=LEN {
+        let new = NewSaved { user: BO, room: HALL, seq: seq(number), at: NOW };
+        store.save_message(new, 100).await.expect("it is there");
+    }
+    let seen = || vec![("b".to_owned(), 2, true), ("a".to_owned(), 1, false)];
+    let up = |len| (1..=len).map(|number| (number, seen())).collect::<Vec<_>>();
+    let down = |len| (LEN - len + 1..=LEN).rev().map(|n| (n, seen())).collect::<Vec<_>>();
+    let mut counts = Vec::new();
+    for len in [2, u32::try_from(LEN).expect("a small constant")] {
+        let before = store.stats().statements_read;
+        let thread = store.thread(HALL, seq(1), None, len, BO).await.expect("it can be read");
+        let after_thread = store.stats().statements_read;
+        let pins = store.pins(HALL, None, len, BO).await.expect("it can be read");
+        let after_pins = store.stats().statements_read;
+        let saved = store.saved(BO, None, len).await.expect("it can be read");
+        let after_saved = store.stats().statements_read;
+        let len = u64::from(len);
+        assert_eq!(reactions(thread.iter()), up(len));
+        assert_eq!(reactions(pins.iter().map(|pin| &pin.message)), down(len));
+        assert!(pins.iter().all(|pin| pin.by.id == BO));
+        assert_eq!(reactions(saved.iter().map(|saved| &saved.message)), down(len));
+        let spent = [before, after_thread, after_pins, after_saved];
+        counts.push([0, 1, 2].map(|part| spent[part + 1] - spent[part]));
+    }
+    assert_eq!(counts[0], counts[1], "of the thread, the pins and what is saved");
+}
+
+pub(crate) async fn of_a_thread_that_is_too_long_its_first_thousand_are_shown(store: Store) {
+    populate(&store).await;
+    append(&store, [RoomEvent::Message(message(1, ANA))]).await;
+    let epoch = epoch(&store).await;
+    let loaded = store.load_room(HALL, 0, NOW).await.expect("it can be read");
+    let offset = loaded.expect("it exists").summary.last_offset.as_u64();
+    // Each odd one is the newest of a chain, each even one answers the first.
+    let to = |number| if number % 2 == 0 { 1 } else { number - 2 };
+    let said = (2..=1_102).map(|n| record(offset + n - 1, answer(n, to(n))));
+    let mut acknowledged = Vec::new();
+    for record in said {
+        acknowledged.push(store.append_room(epoch, record));
+    }
+    for append in acknowledged {
+        append.await.expect("there is room");
+    }
+    let mut found = Vec::new();
+    while let Ok(page) = store.thread(HALL, seq(1), found.last().copied(), 300, ANA).await
+        && !page.is_empty()
+    {
+        found.extend(page.iter().map(|stored| stored.message.seq));
+    }
+    assert_eq!(found, (1..=1_000).map(seq).collect::<Vec<_>>());
 }

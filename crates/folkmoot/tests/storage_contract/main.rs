@@ -94,11 +94,14 @@ on_each_store! {
     }
     keeping {
         what_is_due_follows_from_the_rules,
+        a_message_from_a_clock_that_was_ahead_keeps_none_behind_it_for_longer,
         what_has_expired_is_gone_with_all_that_hung_on_it,
     }
     kept {
         pins_come_last_first_and_go_with_their_messages,
         a_thread_is_a_message_and_all_that_grew_out_of_it,
         saved_messages_are_shown_to_members_and_end_at_a_number,
+        a_page_takes_as_many_statements_for_forty_messages_as_for_two,
+        of_a_thread_that_is_too_long_its_first_thousand_are_shown,
     }
 }

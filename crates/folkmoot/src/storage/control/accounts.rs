@@ -329,13 +329,18 @@ pub(super) fn existing(connection: &Connection, user: UserId) -> Result<Account,
 
 /// Reads an account from a row that begins with [`ACCOUNT_COLUMNS`].
 pub(crate) fn read_account(row: &Row<'_>) -> sql::Result<Account> {
+    read_account_at(row, 0)
+}
+
+/// The same where its columns begin at `first`.
+pub(crate) fn read_account_at(row: &Row<'_>, first: usize) -> sql::Result<Account> {
     Ok(Account {
-        id: UserId::from_u64(from_sql(row.get(0)?)),
-        name: row.get(1)?,
-        display_name: row.get(2)?,
-        is_admin: row.get(3)?,
-        created_at: UnixMillis::from_u64(from_sql(row.get(4)?)),
-        picture: profiles::read_picture(row, 5)?,
-        status: profiles::read_status(row, 6)?,
+        id: UserId::from_u64(from_sql(row.get(first)?)),
+        name: row.get(first + 1)?,
+        display_name: row.get(first + 2)?,
+        is_admin: row.get(first + 3)?,
+        created_at: UnixMillis::from_u64(from_sql(row.get(first + 4)?)),
+        picture: profiles::read_picture(row, first + 5)?,
+        status: profiles::read_status(row, first + 6)?,
     })
 }

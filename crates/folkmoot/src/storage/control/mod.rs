@@ -23,7 +23,9 @@ mod saved;
 mod settings;
 
 pub(crate) use access::from_number as access_from_number;
-pub(crate) use accounts::{ACCOUNT_COLUMNS, ACCOUNT_WIDTH, account, is_deleted_name, read_account};
+pub(crate) use accounts::{
+    ACCOUNT_COLUMNS, ACCOUNT_WIDTH, account, is_deleted_name, read_account, read_account_at,
+};
 pub use accounts::{Account, NewAccount};
 pub use administration::UserChange;
 pub(crate) use attachments::unsent;

@@ -279,7 +279,7 @@ fn due_up_to(connection: &Connection, room: RoomId, now: UnixMillis) -> sql::Res
     let by_age = match rule.days {
         Some(days) => {
             let before = now.as_u64().saturating_sub(u64::from(days) * DAY_MS);
-            older_than(connection, id, before)?
+            older_than(connection, id, before, now.as_u64())?
         }
         None => None,
     };
@@ -287,17 +287,25 @@ fn due_up_to(connection: &Connection, room: RoomId, now: UnixMillis) -> sql::Res
     Ok((up_to >= first).then(|| Seq::from_u64(up_to)))
 }
 
-/// The last of the oldest messages that were all sent before a moment, of one batch.
-fn older_than(connection: &Connection, room: i64, before: u64) -> sql::Result<Option<u64>> {
+/// The last of the oldest messages that were all sent before a moment, of one batch. One that says
+/// it is of a time to come was sent when the clock was ahead: it is as old as the one behind it.
+fn older_than(
+    connection: &Connection,
+    room: i64,
+    before: u64,
+    now: u64,
+) -> sql::Result<Option<u64>> {
     let mut statement = connection
         .prepare_cached("SELECT seq, at FROM messages WHERE room = ?1 ORDER BY seq LIMIT ?2")?;
     let mut rows = statement.query([room, to_sql(EXPIRED_AT_ONCE)])?;
     let mut last = None;
     while let Some(row) = rows.next()? {
-        if from_sql(row.get(1)?) >= before {
+        let at = from_sql(row.get(1)?);
+        if at < before {
+            last = Some(from_sql(row.get(0)?));
+        } else if at <= now {
             break;
         }
-        last = Some(from_sql(row.get(0)?));
     }
     Ok(last)
 }

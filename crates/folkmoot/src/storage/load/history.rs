@@ -1,6 +1,6 @@
 //! Pages of a room's messages, for those who scroll.
 
-use crate::storage::control::{ACCOUNT_COLUMNS, ACCOUNT_WIDTH, Account, read_account};
+use super::reactions::{self, Reaction};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId};
 use crate::storage::progress::Stream;
@@ -49,17 +49,6 @@ pub struct StoredMessage {
     pub is_pinned: bool,
 }
 
-/// All reactions to a message with one emoji.
-#[derive(Clone, Debug, PartialEq, Eq, Wire)]
-pub struct Reaction {
-    /// The emoji.
-    pub emoji: String,
-    /// How many people.
-    pub count: u64,
-    /// Whether the viewer is one of them.
-    pub is_mine: bool,
-}
-
 /// A page of messages, oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Wire)]
 pub struct HistoryPage {
@@ -72,21 +61,6 @@ pub struct HistoryPage {
 }
 
 impl Store {
-    /// Who reacted to a message: emoji in order of first use, users in the order of their
-    /// reactions, at most `limit` for one emoji.
-    ///
-    /// # Errors
-    /// [`ReadError`]; an unknown message has no reactions.
-    pub async fn reactions(
-        &self,
-        room: RoomId,
-        seq: Seq,
-        limit: u32,
-    ) -> Result<Vec<(String, Account)>, ReadError> {
-        self.barrier_for(&[Stream::Room(room)]).await?;
-        self.read(move |connection| reaction_users(connection, room, seq, limit)).await
-    }
-
     /// A page of at most `limit` messages of a room, as `viewer` sees them.
     ///
     /// # Errors
@@ -154,7 +128,15 @@ fn page(
             messages
         }
     };
-    add_reactions(connection, room, &mut messages, viewer)?;
+    if let (Some(first), Some(last)) = (messages.first(), messages.last()) {
+        let (first, last) = (first.message.seq, last.message.seq);
+        let places = [room.as_u64(), first.as_u64(), last.as_u64(), viewer.as_u64()].map(to_sql);
+        let sql = "SELECT seq, emoji, count(*), max(CASE WHEN user = ?4 THEN 1 ELSE 0 END) \
+                   FROM reactions WHERE room = ?1 AND seq >= ?2 AND seq <= ?3 \
+                   GROUP BY seq, emoji ORDER BY seq, min(at), emoji";
+        let found = reactions::find(connection, sql, places)?;
+        reactions::give(by_number(&mut messages), found);
+    }
     Ok(HistoryPage { messages, first_seq, last_seq })
 }
 
@@ -165,22 +147,6 @@ pub(super) fn newest(
     last: Seq,
 ) -> Result<Option<StoredMessage>, ReadError> {
     Ok(before(connection, room, last.next(), 1)?.pop())
-}
-
-/// One message as `viewer` sees it.
-pub(super) fn one(
-    connection: &Connection,
-    room: RoomId,
-    seq: Seq,
-    viewer: UserId,
-) -> Result<Option<StoredMessage>, ReadError> {
-    let before = Seq::from_u64(seq.as_u64().saturating_sub(1));
-    let found = after(connection, room, before, 1)?.pop();
-    let Some(mut stored) = found.filter(|stored| stored.message.seq == seq) else {
-        return Ok(None);
-    };
-    stored.reactions = reactions(connection, room, seq, viewer)?;
-    Ok(Some(stored))
 }
 
 fn before(
@@ -259,73 +225,9 @@ pub(super) fn read_message(row: &Row<'_>) -> Result<StoredMessage, ReadError> {
     })
 }
 
-fn reaction_users(
-    connection: &Connection,
-    room: RoomId,
-    seq: Seq,
-    limit: u32,
-) -> Result<Vec<(String, Account)>, ReadError> {
-    let sql = format!(
-        "SELECT {ACCOUNT_COLUMNS}, r.emoji, \
-         row_number() OVER (PARTITION BY r.emoji ORDER BY r.at, r.user) AS place, \
-         min(r.at) OVER (PARTITION BY r.emoji) AS first \
-         FROM reactions r JOIN users ON users.id = r.user WHERE r.room = ?1 AND r.seq = ?2 \
-         ORDER BY first, r.emoji, place"
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    // A client's number may be anything; SQLite's largest is beyond every real one.
-    let seq = seq.as_u64().min(i64::MAX.cast_unsigned());
-    let mut rows = statement.query([to_sql(room.as_u64()), to_sql(seq)])?;
-    let mut given = Vec::new();
-    while let Some(row) = rows.next()? {
-        if row.get::<u32>(ACCOUNT_WIDTH + 1)? <= limit {
-            given.push((row.get(ACCOUNT_WIDTH)?, read_account(&row)?));
-        }
-    }
-    Ok(given)
-}
-
-/// Reads the reactions to messages of a room, which are in the order of their numbers: at once,
-/// because a database elsewhere takes a round trip for each statement.
-fn add_reactions(
-    connection: &Connection,
-    room: RoomId,
+/// Messages of one room by their numbers, as rows of the database have them.
+pub(super) fn by_number(
     messages: &mut [StoredMessage],
-    viewer: UserId,
-) -> Result<(), ReadError> {
-    let (Some(first), Some(last)) = (messages.first(), messages.last()) else { return Ok(()) };
-    let (first, last) = (first.message.seq, last.message.seq);
-    let mut statement = connection.prepare_cached(
-        "SELECT seq, emoji, count(*), max(CASE WHEN user = ?4 THEN 1 ELSE 0 END) FROM reactions \
-         WHERE room = ?1 AND seq >= ?2 AND seq <= ?3 GROUP BY seq, emoji \
-         ORDER BY seq, min(at), emoji",
-    )?;
-    let places = [room.as_u64(), first.as_u64(), last.as_u64(), viewer.as_u64()].map(to_sql);
-    let mut rows = statement.query(places)?;
-    while let Some(row) = rows.next()? {
-        let seq = Seq::from_u64(from_sql(row.get(0)?));
-        let index = messages.partition_point(|stored| stored.message.seq < seq);
-        if let Some(stored) = messages.get_mut(index).filter(|stored| stored.message.seq == seq) {
-            let (emoji, count) = (row.get(1)?, from_sql(row.get(2)?));
-            stored.reactions.push(Reaction { emoji, count, is_mine: row.get(3)? });
-        }
-    }
-    Ok(())
-}
-
-pub(super) fn reactions(
-    connection: &Connection,
-    room: RoomId,
-    seq: Seq,
-    viewer: UserId,
-) -> Result<Vec<Reaction>, ReadError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT emoji, count(*), max(CASE WHEN user = ?3 THEN 1 ELSE 0 END) FROM reactions \
-         WHERE room = ?1 AND seq = ?2 GROUP BY emoji ORDER BY min(at), emoji",
-    )?;
-    let place = [to_sql(room.as_u64()), to_sql(seq.as_u64()), to_sql(viewer.as_u64())];
-    let rows = statement.query_map(place, |row| {
-        Ok(Reaction { emoji: row.get(0)?, count: from_sql(row.get(1)?), is_mine: row.get(2)? })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+) -> impl Iterator<Item = (i64, &mut StoredMessage)> {
+    messages.iter_mut().map(|stored| (to_sql(stored.message.seq.as_u64()), stored))
 }

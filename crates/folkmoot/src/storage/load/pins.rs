@@ -1,7 +1,8 @@
 //! The pinned messages of a room: their numbers for its actor, and the list for those who look.
 
-use super::history::{COLUMNS, StoredMessage, WIDTH, reactions, read_message};
-use crate::storage::control::{Account, account};
+use super::history::{COLUMNS, StoredMessage, WIDTH, read_message};
+use super::reactions;
+use crate::storage::control::{ACCOUNT_COLUMNS, Account, read_account_at};
 use crate::storage::error::ReadError;
 use crate::storage::ids::{Offset, RoomId, Seq, UnixMillis, UserId};
 use crate::storage::progress::Stream;
@@ -48,8 +49,9 @@ fn page(
     viewer: UserId,
 ) -> Result<Vec<StoredPin>, ReadError> {
     let sql = format!(
-        "SELECT {COLUMNS}, pins.at, pins.offset, pins.by FROM pins \
+        "SELECT {COLUMNS}, pins.at, pins.offset, {ACCOUNT_COLUMNS} FROM pins \
          JOIN messages m ON m.room = pins.room AND m.seq = pins.seq \
+         JOIN users ON users.id = pins.by \
          WHERE pins.room = ?1 AND pins.offset < ?2 ORDER BY pins.offset DESC LIMIT ?3"
     );
     let mut statement = connection.prepare_cached(&sql)?;
@@ -58,14 +60,23 @@ fn page(
     let mut rows = statement.query(params![to_sql(room.as_u64()), to_sql(before), limit])?;
     let mut pins = Vec::new();
     while let Some(row) = rows.next()? {
-        let mut message = read_message(&row)?;
-        message.reactions = reactions(connection, room, message.message.seq, viewer)?;
+        let message = read_message(&row)?;
         let at = UnixMillis::from_u64(from_sql(row.get(WIDTH)?));
         let offset = Offset::from_u64(from_sql(row.get(WIDTH + 1)?));
-        let by = UserId::from_u64(from_sql(row.get(WIDTH + 2)?));
         // An account stays as a row when it is deleted.
-        let Some(by) = account(connection, by)? else { continue };
+        let by = read_account_at(&row, WIDTH + 2)?;
         pins.push(StoredPin { message, by, at, offset });
+    }
+    if let (Some(newest), Some(oldest)) = (pins.first(), pins.last()) {
+        let (newest, oldest) = (newest.offset.as_u64(), oldest.offset.as_u64());
+        let sql = "SELECT p.offset, r.emoji, count(*), \
+                   max(CASE WHEN r.user = ?4 THEN 1 ELSE 0 END) FROM pins p \
+                   JOIN reactions r ON r.room = p.room AND r.seq = p.seq \
+                   WHERE p.room = ?1 AND p.offset >= ?2 AND p.offset <= ?3 \
+                   GROUP BY p.offset, r.emoji ORDER BY p.offset, min(r.at), r.emoji";
+        let params = [room.as_u64(), oldest, newest, viewer.as_u64()].map(to_sql);
+        let messages = pins.iter_mut().map(|pin| (to_sql(pin.offset.as_u64()), &mut pin.message));
+        reactions::give(messages, reactions::find(connection, sql, params)?);
     }
     Ok(pins)
 }

@@ -1,6 +1,7 @@
 //! What a user has saved for later, as far as the user may still read it.
 
-use super::history::{COLUMNS, StoredMessage, WIDTH, reactions, read_message};
+use super::history::{COLUMNS, StoredMessage, WIDTH, read_message};
+use super::reactions;
 use crate::storage::error::ReadError;
 use crate::storage::ids::{RoomId, Seq, UnixMillis, UserId};
 use crate::storage::progress::Stream;
@@ -97,10 +98,20 @@ fn page(
     let mut saved = Vec::new();
     while let Some(row) = rows.next()? {
         let room = RoomId::from_u64(from_sql(row.get(WIDTH)?));
-        let mut message = read_message(&row)?;
-        message.reactions = reactions(connection, room, message.message.seq, user)?;
+        let message = read_message(&row)?;
         let at = UnixMillis::from_u64(from_sql(row.get(WIDTH + 1)?));
         saved.push(StoredSaved { room, message, at, number: row.get(WIDTH + 2)? });
+    }
+    if let (Some(newest), Some(oldest)) = (saved.first(), saved.last()) {
+        let (newest, oldest) = (i64::from(newest.number), i64::from(oldest.number));
+        let sql = "SELECT s.number, r.emoji, count(*), \
+                   max(CASE WHEN r.user = s.user THEN 1 ELSE 0 END) FROM saved s \
+                   JOIN reactions r ON r.room = s.room AND r.seq = s.seq \
+                   WHERE s.user = ?1 AND s.number >= ?2 AND s.number <= ?3 \
+                   GROUP BY s.number, r.emoji ORDER BY s.number, min(r.at), r.emoji";
+        let params = [to_sql(user.as_u64()), oldest, newest];
+        let messages = saved.iter_mut().map(|one| (i64::from(one.number), &mut one.message));
+        reactions::give(messages, reactions::find(connection, sql, params)?);
     }
     Ok(saved)
 }

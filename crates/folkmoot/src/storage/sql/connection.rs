@@ -1,5 +1,6 @@
 //! A connection to either database, and the statements prepared on it.
 
+use rusqlite::ToSql;
 use rusqlite::types::Value;
 
 use super::error::{Result, SqlError};
@@ -21,7 +22,7 @@ impl Connection {
             Self::Sqlite(local) => {
                 let statement = local.prepare_cached(sql)?;
                 let noted = local.note(sql, statement.readonly());
-                Ok(Statement::Sqlite(statement, noted))
+                Ok(Statement::Sqlite(statement, local, noted))
             }
             Self::Postgres(session) => Ok(Statement::Postgres(session, session.prepare(sql)?)),
         }
@@ -52,6 +53,7 @@ impl Connection {
             Self::Sqlite(local) => {
                 let mut statement = local.prepare(sql)?;
                 take_down(local.note(sql, statement.readonly()).as_ref(), &params)?;
+                local.count_asked();
                 first(&mut statement, params, read)
             }
             Self::Postgres(_) => self.prepare_cached(sql)?.query_row(params, read),
@@ -103,9 +105,50 @@ impl Connection {
             Self::Postgres(session) => {
                 let sql = sql.replace("= ?1", "= ANY(?1)");
                 let numbers = numbers.into_iter().map(Value::Integer).collect();
-                let rows = session.query_any(&sql, numbers)?;
+                let rows = session.query_any(&sql, numbers, Vec::new())?;
                 rows.iter().map(|row| map(&Row::Postgres(row))).collect()
             }
+        }
+    }
+
+    /// The rows of the answer to a statement that has some numbers in the place of `IN (?1)`, and
+    /// other values from `?2` on: one statement, however many numbers.
+    pub(crate) fn query_in<T, E: From<SqlError>>(
+        &self,
+        sql: &str,
+        numbers: &[i64],
+        others: &impl Params,
+        map: impl Fn(&Row<'_>) -> Result<T, E>,
+    ) -> Result<Vec<T>, E> {
+        match self {
+            Self::Sqlite(_) => {
+                let sql = sql.replace("IN (?1)", "IN (SELECT value FROM json_each(?1))");
+                let list = serde_json::to_string(numbers).expect("numbers have no failing parts");
+                let mut values = vec![Value::Text(list)];
+                values.extend(others.values()?);
+                let values: Vec<&dyn ToSql> = values.iter().map(|value| value as _).collect();
+                let mut statement = self.prepare_cached(&sql)?;
+                let mut rows = statement.query(&*values)?;
+                let mut found = Vec::with_capacity(numbers.len());
+                while let Some(row) = rows.next()? {
+                    found.push(map(&row)?);
+                }
+                Ok(found)
+            }
+            Self::Postgres(session) => {
+                let sql = sql.replace("IN (?1)", "= ANY(?1)");
+                let numbers = numbers.iter().copied().map(Value::Integer).collect();
+                let rows = session.query_any(&sql, numbers, others.values()?)?;
+                rows.iter().map(|row| map(&Row::Postgres(row))).collect()
+            }
+        }
+    }
+
+    /// Statements asked for their rows so far. Each is a journey where [`Self::is_far`].
+    pub(crate) fn asked(&self) -> u64 {
+        match self {
+            Self::Sqlite(local) => local.asked.get(),
+            Self::Postgres(session) => session.asked.get(),
         }
     }
 
@@ -172,7 +215,7 @@ impl From<rusqlite::Connection> for Connection {
 
 /// A prepared statement.
 pub(crate) enum Statement<'c> {
-    Sqlite(rusqlite::CachedStatement<'c>, Option<Noted<'c>>),
+    Sqlite(rusqlite::CachedStatement<'c>, &'c Local, Option<Noted<'c>>),
     Postgres(&'c Session, tokio_postgres::Statement),
 }
 
@@ -180,8 +223,8 @@ impl Statement<'_> {
     /// Runs it; gives how many rows it has changed.
     pub(crate) fn execute(&mut self, params: impl Params) -> Result<usize> {
         match self {
-            Self::Sqlite(statement, None) => Ok(statement.execute(params)?),
-            Self::Sqlite(statement, Some(noted)) => {
+            Self::Sqlite(statement, _, None) => Ok(statement.execute(params)?),
+            Self::Sqlite(statement, _, Some(noted)) => {
                 noted.executed(params.values()?, || statement.execute(params))
             }
             Self::Postgres(session, statement) => session.execute(statement, params.values()?),
@@ -202,8 +245,9 @@ impl Statement<'_> {
     /// All rows of the answer.
     pub(crate) fn query(&mut self, params: impl Params) -> Result<Rows<'_>> {
         match self {
-            Self::Sqlite(statement, noted) => {
+            Self::Sqlite(statement, local, noted) => {
                 take_down(noted.as_ref(), &params)?;
+                local.count_asked();
                 Ok(Rows::Sqlite(statement.query(params)?))
             }
             Self::Postgres(session, statement) => {
@@ -229,8 +273,9 @@ impl Statement<'_> {
         read: impl FnOnce(&Row<'_>) -> Result<T>,
     ) -> Result<T> {
         match self {
-            Self::Sqlite(statement, noted) => {
+            Self::Sqlite(statement, local, noted) => {
                 take_down(noted.as_ref(), &params)?;
+                local.count_asked();
                 first(statement, params, read)
             }
             Self::Postgres(..) => {

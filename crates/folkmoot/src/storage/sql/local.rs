@@ -7,7 +7,7 @@
 //! hold.
 //! What `execute_batch` runs is not taken down: transactions and the making of tables.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
 
 use rusqlite::types::Value;
@@ -28,6 +28,8 @@ pub(crate) struct Local {
     connection: rusqlite::Connection,
     /// `None`: nothing is.
     taken: RefCell<Option<Vec<Change>>>,
+    /// Statements asked for their rows.
+    pub(super) asked: Cell<u64>,
 }
 
 /// What is taken down of a prepared statement.
@@ -45,6 +47,10 @@ impl Local {
     /// What was changed since then; nothing more is taken down.
     pub(crate) fn end_taking(&self) -> Vec<Change> {
         self.taken.take().unwrap_or_default()
+    }
+
+    pub(super) fn count_asked(&self) {
+        self.asked.set(self.asked.get() + 1);
     }
 
     /// How much is taken down so far.
@@ -115,7 +121,7 @@ impl Noted<'_> {
 
 impl From<rusqlite::Connection> for Local {
     fn from(connection: rusqlite::Connection) -> Self {
-        Self { connection, taken: RefCell::default() }
+        Self { connection, taken: RefCell::default(), asked: Cell::default() }
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) use connection::Connection;
 pub use error::SqlError;
 pub(crate) use error::{OptionalExtension, Result, in_full};
 pub(crate) use local::Change;
+pub(crate) use params::Params;
 pub(crate) use row::{Row, Rows};
 pub(crate) use rows::Values;
 pub(crate) use rusqlite::params;

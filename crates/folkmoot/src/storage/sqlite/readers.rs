@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{Semaphore, oneshot};
@@ -25,6 +26,14 @@ pub(crate) enum Reader {
 }
 
 impl Reader {
+    /// Statements that its connection was asked.
+    fn asked(&self) -> u64 {
+        match self {
+            Self::Sqlite(connection) | Self::Postgres(_, Some(connection)) => connection.asked(),
+            Self::Postgres(_, None) => 0,
+        }
+    }
+
     /// A connection that works.
     fn connection(&mut self) -> Result<&Connection, SqlError> {
         match self {
@@ -47,6 +56,8 @@ pub(crate) struct Readers {
     state: Mutex<State>,
     work: Condvar,
     permits: Semaphore,
+    /// Statements that reads have asked the database.
+    asked: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -57,7 +68,8 @@ struct State {
 
 impl Readers {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::default(), work: Condvar::new(), permits: Semaphore::new(JOBS_MAX) }
+        let permits = Semaphore::new(JOBS_MAX);
+        Self { state: Mutex::default(), work: Condvar::new(), permits, asked: Arc::default() }
     }
 
     /// Runs `read` on a reading thread, inside one snapshot of the database.
@@ -89,10 +101,15 @@ impl Readers {
     ) -> Result<R, ReadError> {
         let permit = self.permits.acquire().await.map_err(|_| ReadError::ShuttingDown)?;
         let (tx, rx) = oneshot::channel();
+        let asked = self.asked.clone();
         let job: Job = Box::new(move |reader| {
             // Nobody waits any more: a disconnected client's read costs nothing.
             if !tx.is_closed() {
-                let _ = tx.send(read(reader));
+                let before = reader.asked();
+                let answer = read(reader);
+                // A connection that was made anew began at nothing.
+                asked.fetch_add(reader.asked().saturating_sub(before), Ordering::Relaxed);
+                let _ = tx.send(answer);
             }
         });
         {
@@ -129,6 +146,11 @@ impl Readers {
                 tracing::error!("a read panicked; its caller is told that it failed");
             }
         }
+    }
+
+    /// How many statements reads have asked the database.
+    pub(crate) fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
     }
 
     /// Refuses new reads; what waits is still served.

@@ -47,6 +47,8 @@ pub(crate) struct Session {
     gathered: RefCell<Gathered>,
     is_broken: Cell<bool>,
     patience: Cell<Duration>,
+    /// Statements asked for their rows.
+    pub(super) asked: Cell<u64>,
 }
 
 enum Pending {
@@ -75,7 +77,8 @@ impl Session {
             (RefCell::default(), RefCell::default(), RefCell::default());
         let patience = Cell::new(PATIENCE);
         let is_broken = Cell::new(false);
-        Ok(Self { client, runtime, statements, pending, gathered, is_broken, patience })
+        let asked = Cell::default();
+        Ok(Self { client, runtime, statements, pending, gathered, is_broken, patience, asked })
     }
 
     /// A statement in SQLite's dialect, prepared once.
@@ -103,6 +106,7 @@ impl Session {
     pub(super) fn query(&self, statement: &Statement, values: Vec<Value>) -> Result<Vec<Row>> {
         let params = values::params(values)?;
         let params: Vec<_> = params.iter().map(Param::as_sql).collect();
+        self.asked.set(self.asked.get() + 1);
         self.flush_and(self.client.query(statement, &params))
     }
 
@@ -136,11 +140,19 @@ impl Session {
         self.gathered.borrow_mut().add(sql, values);
     }
 
-    /// The rows for any of some values, which the statement has as an array.
-    pub(super) fn query_any(&self, sql: &str, values: Vec<Value>) -> Result<Vec<Row>> {
+    /// The rows for any of some values, which the statement has as an array in its first place.
+    pub(super) fn query_any(
+        &self,
+        sql: &str,
+        values: Vec<Value>,
+        others: Vec<Value>,
+    ) -> Result<Vec<Row>> {
         let statement = self.prepare(sql)?;
-        let values = values::params(values)?;
-        self.flush_and(self.client.query(&statement, &[&values]))
+        let (values, others) = (values::params(values)?, values::params(others)?);
+        let mut params: Vec<&(dyn ToSql + Sync)> = vec![&values];
+        params.extend(others.iter().map(Param::as_sql));
+        self.asked.set(self.asked.get() + 1);
+        self.flush_and(self.client.query(&statement, &params))
     }
 
     /// What was gathered becomes statements that wait.
