@@ -20,7 +20,7 @@ async fn the_printed_link_makes_the_one_first_administrator() {
     let token = server.setup_token().expect("nobody administers a new server");
     let anna = Account::of(&server.set_up("anna").await);
     let client = server.connect(&anna).await;
-    assert_eq!(client.hello["data"], json!({"administrator": true}));
+    assert_eq!(client.hello["data"]["administrator"], json!(true));
     assert_eq!(is_needed(&server).await, false);
     let second = server.http("POST /api/v1/setup", None, &request(&token, "bob")).await;
     assert_eq!(second.status, 403);
@@ -28,7 +28,7 @@ async fn the_printed_link_makes_the_one_first_administrator() {
     server.restart().await;
     assert_eq!((is_needed(&server).await, server.setup_token()), (json!(false), None));
     let client = server.connect(&anna).await;
-    assert_eq!(client.hello["data"], json!({"administrator": true}));
+    assert_eq!(client.hello["data"]["administrator"], json!(true));
     let late = server.http("POST /api/v1/setup", None, &request(&token, "bob")).await;
     assert_eq!(late.status, 401);
 }
@@ -38,7 +38,7 @@ async fn without_the_token_nobody_becomes_administrator() {
     let mut server = Server::start().await;
     let early = server.sign_up("early").await;
     let client = server.connect(&early).await;
-    assert_eq!(client.hello["data"], json!({"administrator": false}));
+    assert_eq!(client.hello["data"]["administrator"], json!(false));
     assert_eq!(is_needed(&server).await, true);
     let first = server.setup_token().expect("still needed");
     let guess = format!("fm_{}", "A".repeat(43));
