@@ -16,8 +16,8 @@ use crate::activation::edge::Edge;
 use crate::address::actor_id::Incarnation;
 use crate::address::place::AnyPlace;
 use crate::address::refusal::refuse_one;
-use crate::address::signal::{send_system, send_system_from};
-use crate::address::tie::Ties;
+use crate::address::signal::{send_system, send_system_from, send_system_if};
+use crate::address::tie::{Tie, Ties, had, remove_until};
 use crate::address::watching::{forget_link, forget_watcher, leave_parent};
 use crate::error::AskError;
 use crate::mail::envelope::Envelope;
@@ -305,18 +305,26 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
 impl Farewell {
     /// Tells them; returns the messages that nobody will run any more.
     fn say(self, place: &Arc<dyn AnyPlace>, reason: &StopReason) -> Vec<Envelope> {
-        let id = place.header().id();
+        let (id, serial) = (place.header().id(), place.header().serial());
         leave_watched(place, &self.watched);
-        for watcher in self.watchers.into_values() {
+        // Whoever has begun another life since does not hear of it in that.
+        for Tie { number, other, .. } in self.watchers.into_values() {
             let news = Terminated { id: id.clone(), reason: reason.clone() };
-            send_system(&watcher.other, System::Terminated(news, place.header().serial()));
+            send_system_if(&other, System::Terminated(news, serial), |extras| {
+                had(&extras.watched, serial, number)
+            });
         }
-        for link in self.linked.values() {
-            forget_link(&link.other, place.header().serial(), link.number);
+        let end = || System::Fail(StopReason::Linked(id.clone()));
+        for child in self.children.into_values() {
+            send_system(&child, end());
         }
-        let linked = self.linked.into_values().map(|link| link.other);
-        for fellow in self.children.into_values().chain(linked) {
-            send_system(&fellow, System::Fail(StopReason::Linked(id.clone())));
+        for Tie { number, other, .. } in self.linked.into_values() {
+            // What is removed leads to `place`: no last reference goes under the lock.
+            send_system_if(&other, end(), |extras| {
+                let is_tied = had(&extras.linked, serial, number);
+                remove_until(&mut extras.linked, serial, number);
+                is_tied
+            });
         }
         wake_all(self.wakers.into_values());
         ship_end(place, self.nodes, reason);

@@ -1,10 +1,11 @@
 //! Watches and links as the mailboxes of both actors keep them: each under the other's serial, with
 //! one number.
 //!
-//! While others hear of a life's end, the next life may watch and link already. The number tells
-//! its ties from those that the end takes back.
+//! While others hear of a life's end, its next life may watch and link already, and those who hear
+//! of it may have begun another life as well. The numbers tell what belongs to which.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The number of a watch or a link; later ones are higher, on all nodes of the process.
@@ -21,19 +22,37 @@ impl TieNumber {
 /// A watch or a link, and a reference to the other actor.
 #[derive(Clone)]
 pub(crate) struct Tie<P> {
+    /// The first one with that actor in the life that keeps this; its number may be higher.
+    since: TieNumber,
     pub(crate) number: TieNumber,
     pub(crate) other: P,
+}
+
+impl<P> Tie<P> {
+    pub(crate) fn new(number: TieNumber, other: P) -> Self {
+        Self { since: number, number, other }
+    }
 }
 
 /// By the serials of the others.
 pub(crate) type Ties<P> = BTreeMap<u64, Tie<P>>;
 
-/// Adds a tie. Of two with the same actor the later one stays: both actors may add one at once.
+/// Adds a tie. One with the same actor takes its number, if that is later: both actors may add one
+/// at once.
 pub(crate) fn add<P>(ties: &mut Ties<P>, serial: u64, tie: Tie<P>) {
-    if ties.get(&serial).is_none_or(|known| known.number < tie.number) {
-        // One that is replaced leads to the same actor: no last reference goes.
-        ties.insert(serial, tie);
+    match ties.entry(serial) {
+        Entry::Vacant(place) => _ = place.insert(tie),
+        Entry::Occupied(mut known) => {
+            let known = known.get_mut();
+            known.since = known.since.min(tie.since);
+            known.number = known.number.max(tie.number);
+        }
     }
+}
+
+/// Whether the life that keeps these had that tie with an actor.
+pub(crate) fn had<P>(ties: &Ties<P>, serial: u64, number: TieNumber) -> bool {
+    ties.get(&serial).is_some_and(|tie| tie.since <= number)
 }
 
 /// Removes the tie with an actor, unless it is later than `number`.

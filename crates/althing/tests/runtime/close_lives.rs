@@ -1,29 +1,38 @@
-//! A life that begins while others still hear of the end of the one before it: what the new life
-//! watches and links to is its own.
+//! A life that begins while others still hear of an end: what it watches and links to is its own,
+//! and what it hears of is for it.
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::task::{self, Wake, Waker};
 
-use crate::support::{Flex, Log, On, flex, lines, settle, soon, within};
+use crate::support::{Log, On, lines, settle, soon, within};
 use althing::{
-    Actor, ActorOptions, ActorRef, Context, Handler, MailboxKind, Node, Supervision, Terminated,
+    Actor, ActorOptions, ActorRef, Context, Handler, MailboxKind, Node, Start, Supervision,
+    Terminated,
 };
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 /// A named actor whose lives end when it fails.
-struct Mortal(Log);
+struct Mortal {
+    news: Log,
+    /// The number of its life, from 1.
+    life: u32,
+}
 
 #[derive(Clone)]
 enum Tie {
-    Link(ActorRef<Flex>),
-    Watch(ActorRef<Flex>),
+    Link(ActorRef<Mortal>),
+    Watch(ActorRef<Mortal>),
 }
 
 /// Fails once that is sent.
 struct Fail(oneshot::Receiver<()>);
+
+/// Replies with the number of the life.
+struct Life;
 
 impl Actor for Mortal {
     const NAME: &'static str = "test.mortal";
@@ -33,7 +42,7 @@ impl Actor for Mortal {
     }
 
     async fn terminated(&mut self, _: &mut Context<Self>, other: Terminated) {
-        self.0.lock().push(format!("{:?}", other.reason));
+        self.news.lock().push(format!("{:?}", other.reason));
     }
 }
 
@@ -57,6 +66,25 @@ impl Handler<Fail> for Mortal {
     }
 }
 
+impl Handler<Life> for Mortal {
+    type Reply = u32;
+
+    async fn handle(&mut self, _: Life, _: &mut Context<Self>) -> u32 {
+        self.life
+    }
+}
+
+/// A mortal, on a node of its own, and the news of its lives.
+fn mortal() -> (ActorRef<Mortal>, Log) {
+    let (log, lives) = (Log::default(), AtomicU32::new(0));
+    let each = log.clone();
+    let factory = move |_: Start<Mortal>| {
+        let (news, life) = (each.clone(), lives.fetch_add(1, SeqCst) + 1);
+        async move { Ok(Mortal { news, life }) }
+    };
+    (Node::builder("test").actor(factory).build().get("a"), log)
+}
+
 /// Does something on the thread that wakes, once.
 struct OnWake(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
@@ -67,77 +95,100 @@ impl Wake for OnWake {
     }
 }
 
-/// Ties two lives of an actor to `other`, the second of them while the end of the first is being
-/// told: whoever waits for room in its mailbox is woken before others hear of that end.
-async fn tied_in_two_lives(tie: Tie) -> (ActorRef<Mortal>, Log) {
-    let log = Log::default();
-    let each = log.clone();
-    let node = Node::builder("test")
-        .actor(move |_| {
-            let log = each.clone();
-            async move { Ok(Mortal(log)) }
-        })
-        .build();
-    let mortal = node.get::<Mortal>("a");
-    mortal.send(tie.clone()).await.expect("it runs");
+/// Has the mortal fail, and something happen meanwhile: whoever waits for room in its mailbox is
+/// woken when its life is over and before others hear of that.
+async fn fail_while(mortal: &ActorRef<Mortal>, act: impl Future<Output = ()> + Send + 'static) {
     let (release, released) = oneshot::channel();
     mortal.send(Fail(released)).try_tell().expect("there is room");
     settle().await;
-    mortal.send(tie.clone()).try_tell().expect("there is room for one beside the handler");
-    let (again, done) = oneshot::channel();
-    let (next_life, runtime) = (mortal.clone(), Handle::current());
-    let act = move || {
-        let asking = move || {
-            again.send(runtime.block_on(next_life.send(tie).into_future())).ok();
-        };
-        std::thread::spawn(asking).join().expect("it does not panic");
+    mortal.send(Life).try_tell().expect("there is room for one beside the handler");
+    let (runtime, (done, is_done)) = (Handle::current(), oneshot::channel());
+    let on_wake = move || {
+        std::thread::spawn(move || runtime.block_on(act)).join().expect("it does not panic");
+        done.send(()).ok();
     };
-    let waker = Waker::from(Arc::new(OnWake(Mutex::new(Some(Box::new(act))))));
-    let mut waits_for_room = Box::pin(mortal.send(Tie::Watch(flex(&node))).tell().into_future());
+    let waker = Waker::from(Arc::new(OnWake(Mutex::new(Some(Box::new(on_wake))))));
+    let mut waits_for_room = Box::pin(mortal.send(Life).tell().into_future());
     assert!(waits_for_room.as_mut().poll(&mut task::Context::from_waker(&waker)).is_pending());
     release.send(()).expect("its handler waits");
-    soon("the next life", done).await.expect("it was woken").expect("the next life runs");
-    drop(waits_for_room);
-    (mortal, log)
+    soon("what happens meanwhile", is_done).await.expect("it was woken");
+}
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            settle().await;
+        }
+    };
+    soon(what, waiting).await;
+}
+
+/// Ties two lives of a mortal, the second of them while the end of the first is being told.
+async fn tied_in_two_lives(tie: Tie) -> (ActorRef<Mortal>, Log) {
+    let (mortal, news) = mortal();
+    mortal.send(tie.clone()).await.expect("it runs");
+    let next_life = mortal.clone();
+    let act = async move { next_life.send(tie).await.expect("the next life runs") };
+    fail_while(&mortal, act).await;
+    (mortal, news)
 }
 
 #[test]
 fn a_link_of_the_next_life_outlasts_the_end_of_the_life_before() {
     within(On::Workers(2), async {
-        let other = flex(&Node::builder("other").build());
+        let other = Node::builder("other").build().spawn(Mortal { news: Log::default(), life: 1 });
         let (mortal, _) = tied_in_two_lives(Tie::Link(other.clone())).await;
         // The first life's end is its end, and so the end of the second life.
         soon("the other's end", other.stopped()).await;
-        let ended = async {
-            while mortal.is_active() {
-                settle().await;
-            }
-        };
-        soon("the end of the second life", ended).await;
+        until("the end of the second life", || !mortal.is_active()).await;
         let weak = other.downgrade();
         drop(other);
-        let forgotten = async {
-            while weak.upgrade().is_some() {
-                settle().await;
-            }
-        };
-        soon("the end of the other's memory", forgotten).await;
+        until("the end of the other's memory", || weak.upgrade().is_none()).await;
     });
 }
 
 #[test]
 fn a_watch_of_the_next_life_outlasts_the_end_of_the_life_before() {
     within(On::Workers(2), async {
-        let other = flex(&Node::builder("other").build());
-        let (mortal, log) = tied_in_two_lives(Tie::Watch(other.clone())).await;
+        let other = Node::builder("other").build().spawn(Mortal { news: Log::default(), life: 1 });
+        let (mortal, news) = tied_in_two_lives(Tie::Watch(other.clone())).await;
         other.stop().await;
-        let heard = async {
-            while lines(&log).is_empty() {
-                settle().await;
-            }
-        };
-        soon("the news of the other's end", heard).await;
+        until("the news of the other's end", || !lines(&news).is_empty()).await;
         assert!(mortal.is_active());
-        assert_eq!(lines(&log), ["Requested"]);
+        assert_eq!(lines(&news), ["Requested"]);
+    });
+}
+
+/// Ties a mortal to another, which ends; while that is being told the mortal fails, and its next
+/// life begins. Whatever that was told by then, it goes on.
+async fn tied_to_an_end(tie: impl FnOnce(ActorRef<Mortal>) -> Tie) -> Log {
+    let ((mortal, news), (other, _)) = (mortal(), mortal());
+    mortal.send(tie(other.clone())).await.expect("it runs");
+    let failing = mortal.clone();
+    let act = async move {
+        let (now, when) = oneshot::channel();
+        now.send(()).expect("it is held");
+        failing.send(Fail(when)).await.expect_err("it fails");
+        assert_eq!(failing.send(Life).await, Ok(2));
+    };
+    fail_while(&other, act).await;
+    assert_eq!(other.send(Life).await, Ok(2), "the end has been told");
+    settle().await;
+    assert_eq!(mortal.send(Life).await, Ok(2));
+    news
+}
+
+#[test]
+fn an_end_by_a_link_does_not_reach_the_life_after_the_one_that_was_linked() {
+    within(On::Workers(2), async {
+        tied_to_an_end(Tie::Link).await;
+    });
+}
+
+#[test]
+fn the_news_of_an_end_does_not_reach_the_life_after_the_one_that_watched() {
+    within(On::Workers(2), async {
+        let news = tied_to_an_end(Tie::Watch).await;
+        assert_eq!(lines(&news), Vec::<String>::new());
     });
 }

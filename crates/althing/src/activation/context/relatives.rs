@@ -64,11 +64,11 @@ impl<A: Actor> Context<A> {
             return;
         }
         let number = TieNumber::next();
-        let watch = Tie { number, other: Arc::downgrade(&them) };
+        let watch = Tie::new(number, Arc::downgrade(&them));
         let mut inner = self.core.header().mailbox.lock();
         tie::add(&mut inner.extras().watched, them.header().serial(), watch);
         drop(inner);
-        other.add_watcher(Tie { number, other: me });
+        other.add_watcher(Tie::new(number, me));
     }
 
     /// Takes `watch` back: the hook hears no more of an end that has been told by now.
@@ -95,9 +95,9 @@ impl<A: Actor> Context<A> {
             return;
         }
         let number = TieNumber::next();
-        let (serial, link) = (them.header().serial(), Tie { number, other: them });
+        let (serial, link) = (them.header().serial(), Tie::new(number, them));
         tie::add(&mut self.core.header().mailbox.lock().extras().linked, serial, link);
-        other.add_link(Tie { number, other: me });
+        other.add_link(Tie::new(number, me));
     }
 
     /// Runs `future` beside the actor; its output comes back as a message, exempt from the

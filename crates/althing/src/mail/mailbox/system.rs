@@ -4,7 +4,8 @@
 //! of them.
 
 use super::{Inner, Mailbox, Phase, Sent, Wake};
-use crate::mail::extras::System;
+use crate::mail::claim::Guard;
+use crate::mail::extras::{Extras, System};
 use crate::stop_reason::StopReason;
 
 /// What became of a system message.
@@ -20,32 +21,51 @@ pub(crate) enum SystemPush {
 impl Mailbox {
     /// Queues a system message.
     pub(crate) fn push_system(&self, message: System, from: Sent) -> SystemPush {
-        let mut inner = self.lock();
-        if inner.has_ended() {
-            return SystemPush::Ended;
-        }
-        let is_for_another_node = inner.is_elsewhere() && from == Sent::Here;
-        if is_for_another_node && message.travels() {
-            return SystemPush::Elsewhere(message);
-        }
-        if inner.sleeps_now() && (is_for_another_node || !message.starts_a_sleeper()) {
-            // Nobody is there whom it could reach. Released before dropping: a cause of an end may
-            // be foreign.
-            drop(inner);
-            return SystemPush::Queued(Wake::Nothing);
-        }
-        if matches!(message, System::Start) && inner.is_told_to_start() {
-            return SystemPush::Queued(Wake::Nothing);
-        }
-        inner.absorb();
-        let extras = inner.extras();
-        extras.system.push_back(message);
-        let suspended = extras.suspended.take();
-        SystemPush::Queued(match (&inner.phase, suspended) {
-            (Phase::Running, Some(waker)) => Wake::Waker(waker),
-            _ => inner.claim(),
-        })
+        push(self.lock(), message, from)
     }
+
+    /// Queues a system message for the life that is there, if what the mailbox keeps for that life
+    /// says so.
+    pub(crate) fn push_system_if(
+        &self,
+        message: System,
+        belongs: impl FnOnce(&mut Extras) -> bool,
+    ) -> SystemPush {
+        let mut inner = self.lock();
+        if inner.extras.as_mut().is_some_and(|extras| belongs(extras)) {
+            return push(inner, message, Sent::Here);
+        }
+        // Released before dropping, as below.
+        drop(inner);
+        SystemPush::Queued(Wake::Nothing)
+    }
+}
+
+fn push(mut inner: Guard<'_, Inner>, message: System, from: Sent) -> SystemPush {
+    if inner.has_ended() {
+        return SystemPush::Ended;
+    }
+    let is_for_another_node = inner.is_elsewhere() && from == Sent::Here;
+    if is_for_another_node && message.travels() {
+        return SystemPush::Elsewhere(message);
+    }
+    if inner.sleeps_now() && (is_for_another_node || !message.starts_a_sleeper()) {
+        // Nobody is there whom it could reach. Released before dropping: a cause of an end may
+        // be foreign.
+        drop(inner);
+        return SystemPush::Queued(Wake::Nothing);
+    }
+    if matches!(message, System::Start) && inner.is_told_to_start() {
+        return SystemPush::Queued(Wake::Nothing);
+    }
+    inner.absorb();
+    let extras = inner.extras();
+    extras.system.push_back(message);
+    let suspended = extras.suspended.take();
+    SystemPush::Queued(match (&inner.phase, suspended) {
+        (Phase::Running, Some(waker)) => Wake::Waker(waker),
+        _ => inner.claim(),
+    })
 }
 
 impl Inner {
