@@ -243,6 +243,8 @@ async fn ask(scope: &Scope<'_>, send: &Send, timeout: Option<u16>) {
     let mail = message.mail.clone();
     let timeout = timeout.map(|ticks| world.tick * u32::from(ticks));
     let wait = scope.by().map(|by| world.begin_wait(by, send.to));
+    // Whoever waits may be killed meanwhile.
+    let _ends = wait.map(|wait| EndOfWait { world: world.clone(), wait });
     if matches!(scope.place, Place::Exclusive(..)) {
         wait.inspect(|wait| world.wait_alone(*wait));
     }
@@ -263,8 +265,17 @@ async fn ask(scope: &Scope<'_>, send: &Send, timeout: Option<u16>) {
         world.broken("an ask of oneself does not wait", format!("{:?}", asked.mail));
     }
     asked.judge(scope, outcome);
-    if let Some(wait) = wait {
-        world.end_wait(wait);
+}
+
+/// Ends a wait when it is dropped.
+struct EndOfWait {
+    world: Arc<World>,
+    wait: usize,
+}
+
+impl Drop for EndOfWait {
+    fn drop(&mut self) {
+        self.world.end_wait(self.wait);
     }
 }
 
