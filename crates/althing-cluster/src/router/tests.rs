@@ -156,19 +156,24 @@ fn a_marker_goes_to_the_next_owner_where_the_one_before_is_gone() {
     assert_eq!(transmitted(router.flushed(BUCKET, 2)), [(4, Load::Parcel(3, 'b'))]);
 }
 
-#[test]
-fn an_owner_that_had_the_bucket_before_answers_once_what_it_sent_on_has_come_back() {
+/// An owner that has the bucket again from node 3, and had passed on what came by `hop` meanwhile.
+fn owner_again(hop: Hop) -> Router<char> {
     let mut router = Router::<char>::new(1);
     router.follow(record(1, &[1, 2, 3], 1, 1, None));
     router.settle(BUCKET);
     router.follow(record(2, &[1, 2, 3], 1, 1, Some(3)));
     router.departed(&[(BUCKET, 1)]);
     router.follow(record(3, &[1, 2, 3], 3, 2, None));
-    // 2 sent it when this node was the owner.
-    let passed_on = transmitted(router.receive(knows(2), BUCKET, Load::Parcel(1, 'a')));
+    let passed_on = transmitted(router.receive(hop, BUCKET, Load::Parcel(1, 'a')));
     assert_eq!(passed_on, [(3, Load::Parcel(1, 'a'))]);
     let back = router.follow(record(4, &[1, 2, 3], 1, 3, None));
     assert_eq!(transmitted(back), [marker(3, 1, 2)]);
+    router
+}
+
+#[test]
+fn an_owner_that_had_the_bucket_before_answers_once_what_it_sent_on_has_come_back() {
+    let mut router = owner_again(knows(2));
     let asked = |token, epoch| Load::Marker { origin: 2, token, epoch };
     assert_eq!(router.receive(knows(2), BUCKET, asked(7, 1)), [], "`a` is not back");
     let flushed = |token| Effect::Flushed { to: 2, bucket: BUCKET, token };
@@ -192,18 +197,9 @@ fn nobody_waits_for_an_owner_whose_move_came_to_nothing() {
 
 #[test]
 fn what_comes_from_a_node_that_knows_no_better_waits_for_what_comes_back() {
-    let mut router = Router::<char>::new(1);
-    router.follow(record(1, &[1, 2, 3], 1, 1, None));
-    router.settle(BUCKET);
-    router.follow(record(2, &[1, 2, 3], 1, 1, Some(3)));
-    router.departed(&[(BUCKET, 1)]);
-    router.follow(record(3, &[1, 2, 3], 3, 2, None));
-    // 2 was stopped before all this, and sends it when it goes on.
+    // 2 was stopped before all this, and sends when it goes on.
     let stopped = Hop { node: 2, view: 1 };
-    let passed_on = transmitted(router.receive(stopped, BUCKET, Load::Parcel(1, 'a')));
-    assert_eq!(passed_on, [(3, Load::Parcel(1, 'a'))]);
-    let back = router.follow(record(4, &[1, 2, 3], 1, 3, None));
-    assert_eq!(transmitted(back), [marker(3, 1, 2)]);
+    let mut router = owner_again(stopped);
     assert_eq!(router.receive(stopped, BUCKET, Load::Parcel(1, 'b')), [], "`a` is not back");
     let passed_by_it = Load::Marker { origin: 4, token: 9, epoch: 1 };
     assert_eq!(router.receive(stopped, BUCKET, passed_by_it), []);
