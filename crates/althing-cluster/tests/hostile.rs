@@ -397,7 +397,7 @@ async fn who_joins_and_leaves_a_group_while_a_link_hangs_is_seen_so_when_it_goes
     for at in 0..3 {
         counts(at, 3).await;
     }
-    proxy.stop();
+    proxy.stop().await;
     // One leaves, one stops, one joins, one comes and goes; of all that the third hears nothing.
     groups[1].leave(&ears[0]);
     ears[1].stop().await;

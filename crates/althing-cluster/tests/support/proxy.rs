@@ -15,6 +15,8 @@ pub(crate) struct Proxy {
     pub(crate) target: Arc<OnceLock<SocketAddr>>,
     /// Whether connections stay open and pass nothing on. Each change ends those that pass.
     hangs: watch::Sender<bool>,
+    /// How many connections pass now.
+    passing: watch::Sender<usize>,
     dials: watch::Receiver<u64>,
 }
 
@@ -25,16 +27,18 @@ impl Proxy {
         let target: Arc<OnceLock<SocketAddr>> = Arc::default();
         let hangs = watch::Sender::new(false);
         let (to, changes) = (target.clone(), hangs.subscribe());
+        let passing = watch::Sender::new(0);
+        let pass_one = passing.clone();
         let (dialled, dials) = watch::channel(0);
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 dialled.send_modify(|count| *count += 1);
                 if let Some(to) = to.get().copied() {
-                    tokio::spawn(pass(near, to, changes.clone()));
+                    tokio::spawn(pass(near, to, changes.clone(), pass_one.clone()));
                 }
             }
         });
-        Self { address, target, hangs, dials }
+        Self { address, target, hangs, passing, dials }
     }
 
     /// Ends all connections.
@@ -50,9 +54,12 @@ impl Proxy {
         self.go_on();
     }
 
-    /// Leaves all connections half open until it is told to go on.
-    pub(crate) fn stop(&self) {
+    /// Leaves all connections half open until it is told to go on. Nothing passes any more when
+    /// this returns.
+    pub(crate) async fn stop(&self) {
         self.hangs.send_replace(true);
+        let mut passing = self.passing.subscribe();
+        passing.wait_for(|count| *count == 0).await.expect("the proxy has the sender");
     }
 
     /// Ends the connections that hang; new ones pass.
@@ -61,13 +68,26 @@ impl Proxy {
     }
 }
 
-async fn pass(mut near: TcpStream, to: SocketAddr, mut hangs: watch::Receiver<bool>) {
+async fn pass(
+    mut near: TcpStream,
+    to: SocketAddr,
+    mut hangs: watch::Receiver<bool>,
+    passing: watch::Sender<usize>,
+) {
     let Ok(mut far) = TcpStream::connect(to).await else { return };
-    if !*hangs.borrow_and_update() {
+    // Counted before it looks, so that who waits for none to pass misses no connection.
+    passing.send_modify(|count| *count += 1);
+    let ended = if *hangs.borrow_and_update() {
+        false
+    } else {
         tokio::select! {
-            _ = copy_bidirectional(&mut near, &mut far) => return,
-            _ = hangs.changed() => {}
+            _ = copy_bidirectional(&mut near, &mut far) => true,
+            _ = hangs.changed() => false,
         }
+    };
+    passing.send_modify(|count| *count -= 1);
+    if ended {
+        return;
     }
     // What the copy had read is lost, so a connection that hung does not go on.
     _ = hangs.wait_for(|hangs| !hangs).await;
