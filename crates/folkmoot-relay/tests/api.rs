@@ -160,6 +160,7 @@ async fn a_subscription_by_the_backend_has_the_options_that_it_overrides() {
     let asked = json!({ "channel": "news:told", "client": id, "override": told });
     call(&relay, "subscribe", &asked).await;
     client.message().await;
+    assert_eq!(client.message().await["push"]["join"]["info"]["client"], json!(id));
     let (_other, other_id) = connected(&relay).await;
     let asked = json!({ "channel": "news:told", "client": other_id, "override": told });
     call(&relay, "subscribe", &asked).await;
