@@ -159,7 +159,7 @@ async fn join(
 
 async fn subscribe(caller: &Caller, id: u32, mut request: SubscribeRequest) -> Result<(), Refusal> {
     let Caller { server, connection } = caller;
-    let rule = server.rules.of(&request.channel)?.clone();
+    let mut rule = server.rules.of(&request.channel)?.clone();
     let filter = filter(&rule, request.tf.take())?;
     let (info, data, ends_at) = match request.token.as_str() {
         "" if rule.asks_to_subscribe(&request.channel) => {
@@ -176,6 +176,7 @@ async fn subscribe(caller: &Caller, id: u32, mut request: SubscribeRequest) -> R
             let claims = subscription_claims(caller, token, &request.channel).await?;
             let info = claims::bytes(claims.info.as_deref(), &claims.b64info);
             let info = info.ok_or(ErrorCode::PermissionDenied)?;
+            rule = claims.overrides.over_shared(&rule)?;
             (info, Bytes::new(), claims::ends_at(claims.exp, claims.expire_at))
         }
     };

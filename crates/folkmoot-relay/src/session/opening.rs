@@ -142,10 +142,11 @@ async fn subscribe(
             answer: Answer::Connect,
             place: Some(place),
         };
-        let subscribed = match server.rules.of(&channel) {
+        let rule = server.rules.of(&channel).and_then(|rule| sub.overrides.over_shared(rule));
+        let subscribed = match rule {
             Ok(rule) => {
                 let name = Arc::from(channel.as_str());
-                command::subscribe_by_server(server, connection, &name, rule, by_server).await
+                command::subscribe_by_server(server, connection, &name, &rule, by_server).await
             }
             Err(error) => Err(error),
         };
