@@ -231,7 +231,9 @@ async fn authenticate(
     if request.token.is_empty() {
         if server.proxies.has(Event::Connect) {
             let connected = proxied::connect(server, id, *format, origin, request).await;
-            return connected.map(ConnectionClaims::from).map_err(Refused::Asked);
+            if let Some(connected) = connected.map_err(Refused::Asked)? {
+                return Ok(connected.into());
+            }
         }
         return match server.client.allow_anonymous_connect_without_token {
             true => Ok(ConnectionClaims::default()),
