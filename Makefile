@@ -113,9 +113,10 @@ test-cassandra3: ## the stores on three real nodes of Cassandra, killed one afte
 test-sdk: ## the official JavaScript and Python SDKs talk to the real server, lose it and find it again
 	.ci/twice tests/sdk/run
 
-test-sdk-go: ## the official Go SDK's conversation with the real server; needs go 1.23 or later
+test-sdk-go: ## the official Go SDK's conversation with the real server, and its own tests; needs go 1.23 or later, and python 3
 	$(BUILD) folkmoot
 	cd tests/sdk/go && FOLKMOOT_BINARY="$${FOLKMOOT_BINARY:-$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot}" go test -count=1 ./...
+	FOLKMOOT_BINARY="$${FOLKMOOT_BINARY:-$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot}" .ci/twice tests/sdk/published/run go
 
 # The server embeds the client of the moment: both are built before the browser starts.
 test-browser: $(if $(BUILT),,web) ## people in a real browser against the real server

@@ -16,9 +16,10 @@ mod users;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use bytes::Bytes;
@@ -37,11 +38,20 @@ pub(crate) use users::on_users;
 /// What a method returns, as JSON.
 pub(crate) type Outcome = Result<Box<RawValue>, RpcError>;
 
-pub(crate) fn routes() -> Router<Arc<Server>> {
+pub(crate) fn routes(server: &Arc<Server>) -> Router<Arc<Server>> {
     Router::new()
-        .route("/api/openapi.json", get(openapi::document))
         .route("/api/{method}", post(call))
         .route("/api", post(call_named))
+        .route_layer(middleware::from_fn_with_state(server.clone(), admit))
+        .route("/api/openapi.json", get(openapi::document))
+}
+
+/// Nothing is read of who knows no key: a body may be long, and all of it is held in memory.
+async fn admit(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
+    match is_known(&server, request.headers()) {
+        true => next.run(request).await,
+        false => StatusCode::UNAUTHORIZED.into_response(),
+    }
 }
 
 async fn call(

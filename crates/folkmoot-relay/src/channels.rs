@@ -38,7 +38,7 @@ pub(crate) use branch::Begun;
 use branch::Branch;
 use channel::{Channel, Subscriber};
 pub(crate) use hub::{Hub, Refused, SHARDS, Someone};
-pub(crate) use join::{Answer, Join};
+pub(crate) use join::{Answer, Join, NotMade};
 use keeping::{Keeper, Written};
 pub(crate) use news::{
     Attach, Bulletin, Enlisted, EnlistedChannel, Found, Heard, HistoryPage, Missing, MovedChannel,
@@ -207,12 +207,11 @@ impl Channels {
     }
 
     /// Makes a subscription, and tells its client of it before anything of the channel follows.
-    /// `None`: it is not wanted any more, because it was taken back or its connection has ended.
     pub(crate) async fn join(
         &mut self,
         join: Join,
         ctx: &mut Context<Self>,
-    ) -> Option<SubscribeResult> {
+    ) -> Result<SubscribeResult, NotMade> {
         self.join_here(join, ctx.now().0)
     }
 

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use base64ct::{Base64, Encoding};
 use bytes::Bytes;
+use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::overrides::Overrides;
 use crate::server::now_ms;
 
 /// A token for a connection.
@@ -18,6 +20,8 @@ pub(crate) struct ConnectionClaims {
     /// When it ends, in seconds since 1970; 0: never.
     #[serde(deserialize_with = "date")]
     pub(crate) exp: i64,
+    #[serde(rename = "nbf", deserialize_with = "begun")]
+    pub(crate) _begun: (),
     /// When the connection ends, instead of `exp`.
     #[serde(deserialize_with = "optional_date")]
     pub(crate) expire_at: Option<i64>,
@@ -42,6 +46,8 @@ pub(crate) struct SubClaims {
     pub(crate) b64info: String,
     pub(crate) data: Option<Box<RawValue>>,
     pub(crate) b64data: String,
+    #[serde(rename = "override")]
+    pub(crate) overrides: Overrides,
 }
 
 /// A token for a subscription.
@@ -52,10 +58,14 @@ pub(crate) struct SubscriptionClaims {
     pub(crate) channel: String,
     #[serde(deserialize_with = "date")]
     pub(crate) exp: i64,
+    #[serde(rename = "nbf", deserialize_with = "begun")]
+    pub(crate) _begun: (),
     #[serde(deserialize_with = "optional_date")]
     pub(crate) expire_at: Option<i64>,
     pub(crate) info: Option<Box<RawValue>>,
     pub(crate) b64info: String,
+    #[serde(rename = "override")]
+    pub(crate) overrides: Overrides,
 }
 
 /// Seconds since 1970, perhaps with a fraction, as RFC 7519 has them. A negative one would pass for
@@ -64,11 +74,22 @@ fn date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     whole_seconds(f64::deserialize(deserializer)?)
 }
 
+/// Seconds since 1970 from which a token counts. Whoever checks the signature passes over what is no
+/// number that it can hold, and would open before its time.
+fn begun<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    match Option::<f64>::deserialize(deserializer)? {
+        Some(at) if at > now_ms() as f64 / 1_000.0 + 1.0 => {
+            Err(D::Error::custom("it counts later"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn optional_date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
     Option::<f64>::deserialize(deserializer)?.map(whole_seconds).transpose()
 }
 
-fn whole_seconds<E: serde::de::Error>(seconds: f64) -> Result<i64, E> {
+fn whole_seconds<E: Error>(seconds: f64) -> Result<i64, E> {
     match seconds >= 0.0 {
         true => Ok(seconds as i64),
         false => Err(E::custom("a date before 1970")),

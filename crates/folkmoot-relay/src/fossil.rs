@@ -1,8 +1,8 @@
 //! Deltas in Fossil's format: how one value becomes the next, as pieces copied from the old one and
 //! pieces that are new. A value: bytes in, bytes out.
 //!
-//! Format: <https://fossil-scm.org/home/doc/tip/www/delta_format.wiki>. Pieces begin and end between
-//! two characters of UTF-8, so a delta of text is text, which JSON can carry.
+//! Format: <https://fossil-scm.org/home/doc/tip/www/delta_format.wiki>. Where the new value is text,
+//! pieces begin and end between two characters of UTF-8: a delta of text is text, which JSON carries.
 
 use std::collections::HashMap;
 
@@ -20,12 +20,12 @@ pub(crate) fn delta(old: &[u8], new: &[u8]) -> Vec<u8> {
     let mut delta = Vec::with_capacity(64);
     put_number(&mut delta, new.len() as u64);
     delta.push(b'\n');
-    let blocks = blocks(old);
+    let known = Known { old, blocks: blocks(old), is_text: std::str::from_utf8(new).is_ok() };
     // Up to where `new` is written.
     let mut done = 0;
     let mut at = 0;
     while at < new.len() {
-        let found = find(&blocks, old, new, at, done).filter(|copy| copy.len >= COPY_LEN_MIN);
+        let found = known.find(new, at, done).filter(|copy| copy.len >= COPY_LEN_MIN);
         let Some(Copy { from, to, len }) = found else {
             at += 1;
             continue;
@@ -50,6 +50,15 @@ struct Copy {
     len: usize,
 }
 
+/// The old value.
+struct Known<'old> {
+    old: &'old [u8],
+    blocks: HashMap<&'old [u8], usize>,
+    /// Whether the new one is text. In other bytes there may be no place between two characters for
+    /// as long as a value is, and each would be looked for there again and again.
+    is_text: bool,
+}
+
 /// Where each block of the old value is; of equal ones the first.
 fn blocks(old: &[u8]) -> HashMap<&[u8], usize> {
     let mut blocks = HashMap::with_capacity(old.len() / BLOCK);
@@ -59,30 +68,27 @@ fn blocks(old: &[u8]) -> HashMap<&[u8], usize> {
     blocks
 }
 
-/// The longest piece around the block at `at` that does not reach before `done`.
-fn find(
-    blocks: &HashMap<&[u8], usize>,
-    old: &[u8],
-    new: &[u8],
-    at: usize,
-    done: usize,
-) -> Option<Copy> {
-    // What stands at the same place, as most of a document does, need not be a whole block.
-    let straight = (at == done && at < old.len()).then_some(at);
-    let block = new.get(at..at + BLOCK).and_then(|block| blocks.get(block).copied());
-    let from = block.or(straight)?;
-    let back = (0..at - done)
-        .take_while(|back| from > *back && old[from - back - 1] == new[at - back - 1]);
-    let back = back.count();
-    let same = old[from..].iter().zip(&new[at..]).take_while(|(one, two)| one == two).count();
-    let (mut to, mut end) = (at - back, at + same);
-    while to < end && !is_boundary(new, to) {
-        to += 1;
+impl Known<'_> {
+    /// The longest piece around the block at `at` that does not reach before `done`.
+    fn find(&self, new: &[u8], at: usize, done: usize) -> Option<Copy> {
+        let old = self.old;
+        // What stands at the same place, as most of a document does, need not be a whole block.
+        let straight = (at == done && at < old.len()).then_some(at);
+        let block = new.get(at..at + BLOCK).and_then(|block| self.blocks.get(block).copied());
+        let from = block.or(straight)?;
+        let back = (0..at - done)
+            .take_while(|back| from > *back && old[from - back - 1] == new[at - back - 1]);
+        let back = back.count();
+        let same = old[from..].iter().zip(&new[at..]).take_while(|(one, two)| one == two).count();
+        let (mut to, mut end) = (at - back, at + same);
+        while self.is_text && to < end && !is_boundary(new, to) {
+            to += 1;
+        }
+        while self.is_text && end > to && !is_boundary(new, end) {
+            end -= 1;
+        }
+        Some(Copy { from: from - back + (to - (at - back)), to, len: end - to })
     }
-    while end > to && !is_boundary(new, end) {
-        end -= 1;
-    }
-    Some(Copy { from: from - back + (to - (at - back)), to, len: end - to })
 }
 
 /// Whether no character of UTF-8 goes on here.
@@ -205,6 +211,18 @@ mod tests {
                 (old.into_iter().collect(), new.into_iter().collect());
             check(old.as_bytes(), new.as_bytes());
             assert!(String::from_utf8(delta(old.as_bytes(), new.as_bytes())).is_ok());
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_looked_for_once_and_copied() {
+        // Between none of them is a place between two characters.
+        let bytes: Vec<u8> =
+            (0..4_000_u32).map(|number| 0x80 | (number * number % 61) as u8).collect();
+        let mut other = bytes.clone();
+        other[2_000] = 0xff;
+        for new in [&bytes, &other] {
+            assert!(check(&bytes, new) < 40);
         }
     }
 

@@ -1,5 +1,7 @@
 //! Options of a namespace that a backend sets otherwise for one subscription.
 
+use std::sync::Arc;
+
 use althing::Wire;
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::rpc::RpcError;
@@ -25,6 +27,11 @@ pub(crate) struct Switch {
 }
 
 impl Overrides {
+    /// The same for most subscriptions, of which nothing is set otherwise.
+    pub(crate) fn over_shared(&self, rule: &Arc<Rule>) -> Result<Arc<Rule>, RpcError> {
+        if *self == Self::default() { Ok(rule.clone()) } else { self.over(rule).map(Arc::new) }
+    }
+
     /// The rule of one subscription; an error if its namespace cannot do what is set.
     pub(crate) fn over(&self, rule: &Rule) -> Result<Rule, RpcError> {
         let is_on = |switch: Option<Switch>| switch.is_some_and(|switch| switch.value);

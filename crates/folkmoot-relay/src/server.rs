@@ -356,7 +356,7 @@ fn routes(server: Arc<Server>) -> Router {
         .merge(unidirectional::over_http(&server))
         .layer(cors);
     Router::new()
-        .merge(api::routes().layer(DefaultBodyLimit::max(API_BODY_BYTES_MAX)))
+        .merge(api::routes(&server).layer(DefaultBodyLimit::max(API_BODY_BYTES_MAX)))
         .merge(transports)
         .merge(unidirectional::socket(&server))
         .route(SOCKET, any(websocket))

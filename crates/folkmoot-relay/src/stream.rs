@@ -124,10 +124,11 @@ impl Stream {
         self.history = VecDeque::new();
     }
 
-    /// What was published after `offset`, `limit` at most. `epoch` is the client's word.
+    /// What was published after `offset`, `limit` at most. `epoch` is the client's word; an empty one
+    /// stands for whatever it is.
     pub(crate) fn since(&self, offset: u64, epoch: &str, limit: usize) -> Missed {
         let known = self.top - self.history.len() as u64;
-        let is_same = self.epoch.is(epoch) && offset <= self.top;
+        let is_same = (epoch.is_empty() || self.epoch.is(epoch)) && offset <= self.top;
         if !is_same || offset < known || self.top - offset > limit as u64 {
             return Missed { publications: Vec::new(), is_all: false };
         }
@@ -211,6 +212,16 @@ mod tests {
         }
         assert!(!stream.since(5, "other", 10).is_all);
         assert!(!stream.since(2, &epoch, 2).is_all, "more than one reply may hold");
+    }
+
+    #[test]
+    fn who_names_no_epoch_gets_what_follows_its_offset_in_any() {
+        assert_eq!(offsets(&stream(2).since(0, "", 10).publications), [1, 2]);
+        assert!(stream(0).since(0, "", 10).is_all);
+        let longer = stream(5);
+        assert_eq!(offsets(&longer.since(3, "", 10).publications), [4, 5]);
+        assert!(!longer.since(0, "", 10).is_all, "the first are gone");
+        assert!(!longer.since(6, "", 10).is_all, "there was none yet");
     }
 
     #[test]

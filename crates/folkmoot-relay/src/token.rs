@@ -196,6 +196,22 @@ mod tests {
     }
 
     #[test]
+    fn a_token_opens_nothing_before_its_time_however_that_is_written() {
+        let opens = |nbf: Value| {
+            let token = signed(Algorithm::HS256, "secret", &json!({"sub": "42", "nbf": nbf}));
+            let verifier = Verifier::new(&hmac(), &Trust::default()).unwrap();
+            let claims = verifier.verify::<ConnectionClaims>(&token).now_or_never().unwrap();
+            claims.map(drop)
+        };
+        for over in [json!(1), json!(1.5), json!(null)] {
+            assert_eq!(opens(over), Ok(()));
+        }
+        for wrong in [json!(4_000_000_000_u64), json!("4000000000"), json!(1e300), json!([1])] {
+            assert_eq!(opens(wrong.clone()), Err(TokenError::Invalid), "{wrong}");
+        }
+    }
+
+    #[test]
     fn a_token_without_a_signature_is_refused() {
         // {"alg":"none"} and {"sub":"42"}
         let token = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJzdWIiOiI0MiJ9.";

@@ -49,6 +49,27 @@ fn assert_bad(answer: &Value, word: &str) {
 }
 
 #[tokio::test]
+async fn nothing_is_read_of_who_knows_no_key() {
+    let relay = relay().await;
+    for (path, key) in [
+        ("/api/publish", ""),
+        ("/api/publish", "X-API-Key: guess\r\n"),
+        ("/api", "Authorization: apikey guess\r\n"),
+    ] {
+        let mut socket = TcpStream::connect(relay.address()).await.expect("it listens");
+        let length = "Content-Length: 33000000\r\n\r\n";
+        let head = format!("POST {path} HTTP/1.1\r\nHost: here\r\n{key}{length}");
+        socket.write_all(head.as_bytes()).await.expect("it is open");
+        let mut status = [0; 12];
+        let answer = socket.read_exact(&mut status);
+        let answer = tokio::time::timeout(std::time::Duration::from_secs(60), answer).await;
+        answer.expect("it waits for what it does not take").expect("it answers");
+        assert_eq!(&status, b"HTTP/1.1 401");
+    }
+    relay.stop().await;
+}
+
+#[tokio::test]
 async fn a_command_of_a_batch_that_names_two_methods_runs_neither() {
     let relay = relay().await;
     let message = json!({ "channel": "news:x", "data": 1 });
@@ -160,6 +181,7 @@ async fn a_subscription_by_the_backend_has_the_options_that_it_overrides() {
     let asked = json!({ "channel": "news:told", "client": id, "override": told });
     call(&relay, "subscribe", &asked).await;
     client.message().await;
+    assert_eq!(client.message().await["push"]["join"]["info"]["client"], json!(id));
     let (_other, other_id) = connected(&relay).await;
     let asked = json!({ "channel": "news:told", "client": other_id, "override": told });
     call(&relay, "subscribe", &asked).await;

@@ -288,6 +288,23 @@ async fn who_speaks_no_http2_is_sent_away_and_holds_nobody_up() {
 }
 
 #[tokio::test]
+async fn who_knows_no_key_is_sent_away_though_it_calls() {
+    let relay = relay().await;
+    let mut stranger = Backend::connect(&relay).await;
+    let path = "/centrifugal.centrifugo.api.CentrifugoApi/Info";
+    for key in [None, Some("apikey guess")] {
+        assert_eq!(stranger.ask(path, key, framed(&[])).await.status, Some(16));
+    }
+    let gone = timeout(PATIENCE, async {
+        while !stranger.calls.is_closed() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    gone.await.expect("the connection was kept");
+    relay.stop().await;
+}
+
+#[tokio::test]
 async fn an_api_without_a_key_or_with_a_wrong_address_does_not_start() {
     let free: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     for (name, value, word) in [("key", "", "grpc_api.key"), ("address", "here", "address")] {

@@ -73,7 +73,7 @@ async fn relay(backend: SocketAddr) -> Relay {
             },
             "namespaces": [
                 { "name": "news", "subscribe_proxy_enabled": true, "publish_proxy_enabled": true,
-                  "sub_refresh_proxy_enabled": true },
+                  "sub_refresh_proxy_enabled": true, "presence": true },
                 { "name": "free", "allow_subscribe_for_client": true },
             ],
         },
@@ -245,6 +245,52 @@ async fn the_backend_renews_what_expires_or_ends_it() {
     }
     support::post(&relay, "publish", &json!({ "channel": "news:long", "data": 1 })).await;
     assert_eq!(client.publication().await, ("news:long".to_owned(), json!(1)));
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn who_the_backend_says_nothing_of_does_not_connect() {
+    let (backend, _asked) = backend(|_, _| Some(json!({}))).await;
+    let relay = relay(backend).await;
+    let mut stranger = Listener::open(&relay, &[]).await;
+    stranger.send(json!({"id": 1, "connect": {}})).await;
+    assert_eq!(stranger.end().await.0, 3501);
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_without_an_end_ends_no_subscription_and_says_something_else_of_its_user() {
+    let in_seconds = |seconds: u64| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.expect("after 1970").as_secs() + seconds
+    };
+    let (backend, _asked) = backend(move |event, body| {
+        let soon = in_seconds(1);
+        Some(match (event, body["channel"].as_str()) {
+            ("connect", _) => json!({ "result": { "user": "ada", "expire_at": soon } }),
+            ("subscribe", _) => json!({ "result": { "expire_at": soon } }),
+            ("sub_refresh", Some("news:silent")) => json!({}),
+            ("sub_refresh", _) => json!({ "result": {} }),
+            _ => json!({ "result": { "expire_at": in_seconds(600), "info": "renewed" } }),
+        })
+    })
+    .await;
+    let relay = relay(backend).await;
+    let mut client = connected(&relay).await;
+    client.ask(json!({"id": 2, "subscribe": {"channel": "news:endless"}})).await;
+    client.ask(json!({"id": 3, "subscribe": {"channel": "news:silent"}})).await;
+    let ended = client.message().await;
+    assert_eq!(ended["push"]["unsubscribe"]["code"], 2501);
+    assert_eq!(ended["push"]["channel"], "news:silent");
+    let seen = json!({ "channel": "news:endless" });
+    while !support::post(&relay, "presence", &seen).await.contains("renewed") {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    // Longer than until it is asked again, had it the end that it had.
+    tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
+    let message = json!({ "channel": "news:endless", "data": 1 });
+    support::post(&relay, "publish", &message).await;
+    assert_eq!(client.publication().await, ("news:endless".to_owned(), json!(1)));
     relay.stop().await;
 }
 

@@ -49,6 +49,38 @@ async fn connected(relay: &Relay, claims: &Value) -> Listener {
 }
 
 #[tokio::test]
+async fn a_token_sets_options_of_its_subscriptions_otherwise() {
+    let relay = relay().await;
+    let off = json!({ "presence": { "value": false }, "force_recovery": { "value": true } });
+    for (user, options, (is_present, recoverable)) in
+        [("ann", json!({}), (true, Value::Null)), ("bob", off, (false, json!(true)))]
+    {
+        let by_server = json!({ "letters:x": { "override": options } });
+        let mut client = Listener::open(&relay, &[]).await;
+        let told = client.ask(connect(&json!({ "sub": user, "subs": by_server }))).await;
+        let named = json!({ "sub": user, "channel": "letters:y", "override": options });
+        let by_itself = json!({ "channel": "letters:y", "token": token(&named) });
+        let reply = client.ask(json!({ "id": 2, "subscribe": by_itself })).await;
+        let results = [&told["connect"]["subs"]["letters:x"], &reply["subscribe"]];
+        for (channel, result) in ["letters:x", "letters:y"].into_iter().zip(results) {
+            assert_eq!(result["recoverable"], recoverable, "{result}");
+            let seen = json!({ "channel": channel });
+            let answer = support::post(&relay, "presence_stats", &seen).await;
+            assert_eq!(answer.contains("\"num_clients\":1"), is_present, "{answer}");
+        }
+        let mut forged = Listener::open(&relay, &[]).await;
+        let unknown = json!({ "letters:x": { "override": { "history_size": { "value": true } } } });
+        forged.send(connect(&json!({ "sub": user, "subs": unknown }))).await;
+        assert_eq!(forged.end().await.0, 3500);
+        for channel in ["letters:x", "letters:y"] {
+            client.send(json!({ "id": 9, "unsubscribe": { "channel": channel } })).await;
+        }
+        client.ask(json!({ "id": 10, "presence_stats": { "channel": "letters:z" } })).await;
+    }
+    relay.stop().await;
+}
+
+#[tokio::test]
 async fn a_token_whose_expire_at_is_over_or_no_date_opens_nothing() {
     let relay = relay().await;
     let exp = in_seconds(600);

@@ -189,21 +189,59 @@ async fn a_key_publishes_once_whichever_nodes_it_is_given_to() {
     cluster.end().await;
 }
 
+/// The id of the next one of whom somebody hears that it comes.
+async fn who_comes(listener: &mut Listener) -> Value {
+    loop {
+        let message = listener.message().await;
+        if !message["push"]["join"].is_null() {
+            return message["push"]["join"]["info"]["client"].clone();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_wants_all_or_nothing_is_not_subscribed_where_something_is_lost() {
+    let settings = "
+[[channel.namespaces]]
+name = 'short'
+allow_subscribe_for_client = true
+allow_subscribe_for_anonymous = true
+join_leave = true
+force_push_join_leave = true
+history_size = 1
+history_ttl = '300s'
+force_recovery = true
+";
+    let cluster = Cluster::start_with(2, settings).await;
+    for text in ["a", "b", "c"] {
+        call(&cluster.nodes[0], "publish", json!({ "channel": "short:x", "data": text })).await;
+    }
+    for node in &cluster.nodes {
+        let mut witness = Listener::subscribe(node, &["short:x"]).await;
+        who_comes(&mut witness).await;
+        let mut client = Listener::subscribe(node, &[]).await;
+        let from = |offset: u64| json!({ "channel": "short:x", "recover": true, "offset": offset, "flag": 2 });
+        let refused = client.reply(json!({ "id": 5, "subscribe": from(1) })).await;
+        assert_eq!(refused["error"]["code"], 112);
+        // Whoever was told that it comes is told that it went.
+        let unsure = who_comes(&mut witness).await;
+        while witness.message().await["push"]["leave"]["info"]["client"] != unsure {}
+        let whole = client.ask(json!({ "id": 6, "subscribe": from(2) })).await;
+        assert_eq!(whole["subscribe"]["publications"][0]["data"], "c");
+        assert_eq!(who_comes(&mut witness).await, unsure);
+    }
+    cluster.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn presence_and_channels_and_info_are_those_of_all_nodes() {
     let cluster = Cluster::start(2).await;
     let mut first = Listener::subscribe(&cluster.nodes[0], &["plain:a", "only-here"]).await;
     let mut second = Listener::subscribe(&cluster.nodes[1], &["plain:a"]).await;
-    // Whoever was there hears who comes to another node.
-    let joined = async {
-        loop {
-            let message = first.message().await;
-            if !message["push"]["join"].is_null() {
-                return message["push"]["join"]["info"]["client"].clone();
-            }
-        }
-    };
-    let newcomer = joined.await;
+    // Everybody hears who comes to any node, and of itself.
+    let itself = who_comes(&mut first).await;
+    let newcomer = who_comes(&mut first).await;
+    assert!(itself != newcomer && who_comes(&mut second).await == newcomer);
     for node in &cluster.nodes {
         let present = call(node, "presence", json!({ "channel": "plain:a" })).await;
         let present = present["presence"].as_object().unwrap();

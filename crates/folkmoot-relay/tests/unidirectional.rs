@@ -268,6 +268,7 @@ async fn who_comes_and_goes_is_heard_where_the_channel_tells_it() {
     for transport in TRANSPORTS {
         let mut ann = Silent::open(&relay, transport, &connect(&["hall:x"])).await;
         opened(&mut ann).await;
+        assert_eq!(ann.hear().await.expect("a push")["join"]["info"]["user"], "ann");
         let mut other = Silent::open(&relay, transport, &bob).await;
         opened(&mut other).await;
         assert_eq!(ann.hear().await.expect("a push")["join"]["info"]["user"], "bob");

@@ -246,6 +246,7 @@ for (const way of TRANSPORTS) {
       const ada = await connect({ sub: 'ada', info: { name: 'Ada' } });
       const adas = ada.subscribe('chat:tea');
       await adas.next('subscribed');
+      assert.equal((await adas.next('join')).info.user, 'ada');
       const bo = await connect({ sub: 'bo' });
       const bos = bo.subscribe('chat:tea');
       await bos.next('subscribed');

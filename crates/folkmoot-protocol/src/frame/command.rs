@@ -176,6 +176,15 @@ pub struct SubscribeRequest {
     #[prost(message, optional, tag = "13")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tf: Option<FilterNode>,
+    /// Bits of what the client can do or wants; see [`SubscribeRequest::REJECT_UNRECOVERED`].
+    #[prost(int64, tag = "14")]
+    #[serde(skip_serializing_if = "is_default")]
+    pub flag: i64,
+}
+
+impl SubscribeRequest {
+    /// In `flag`: whoever cannot be given all that was missed wants no subscription, but error 112.
+    pub const REJECT_UNRECOVERED: i64 = 1 << 1;
 }
 
 /// A node of a filter over tags: a comparison, or what its children say together. Which fields

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{Method, Request, Response, StatusCode};
+use axum::http::{HeaderMap, Method, Request, Response, StatusCode};
 use bytes::Bytes;
 use folkmoot_gateway::{Spoken, Tls, look_until_stopped};
 use hyper::body::Incoming;
@@ -30,6 +30,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::caller::Caller;
+use super::keys::Rights;
 use super::mode;
 use crate::server::{Server, StartError};
 use crate::settings::{ErrorMode, GrpcSettings, SettingsError};
@@ -174,7 +175,10 @@ where
     let mut stopping = server.stopping();
     let has_called = AtomicBool::new(false);
     let service = service_fn(|request: Request<Incoming>| {
-        has_called.store(true, Ordering::Relaxed);
+        // Who knows no key is to be gone in time, whatever it calls: places are few.
+        if rights(&server, request.headers()).is_some() {
+            has_called.store(true, Ordering::Relaxed);
+        }
         let (terms, server) = (terms.clone(), server.clone());
         async move { Ok::<_, Infallible>(answer(&terms, &server, request).await) }
     });
@@ -227,15 +231,19 @@ async fn answer(
     }
 }
 
+/// What who calls has a right to, if it knows a key.
+fn rights(server: &Server, headers: &HeaderMap) -> Option<Arc<Rights>> {
+    let key = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
+    server.grpc_keys.rights(key?.strip_prefix(b"apikey ")?)
+}
+
 /// Makes a call of a request, and runs it. Nothing is read of who does not know the key.
 async fn run(
     terms: &Terms,
     server: &Arc<Server>,
     request: Request<Incoming>,
 ) -> Result<Vec<u8>, Status> {
-    let key = request.headers().get(AUTHORIZATION).map(|value| value.as_bytes());
-    let key = key.and_then(|value| value.strip_prefix(b"apikey "));
-    let Some(rights) = key.and_then(|key| server.grpc_keys.rights(key)) else {
+    let Some(rights) = rights(server, request.headers()) else {
         return Err(Status::new(Status::UNAUTHENTICATED, "the API key is missing or wrong"));
     };
     let caller = Caller { server: server.clone(), rights };

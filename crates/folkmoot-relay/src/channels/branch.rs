@@ -44,6 +44,8 @@ pub(super) struct Branch {
 pub(crate) enum Begun {
     /// It is not wanted any more.
     Gone,
+    /// What was missed cannot be given, and without it the client wants none.
+    Unrecoverable,
     Joined(Box<SubscribeResult>),
     /// The owner has to be asked first.
     Ask(Box<Attach>),
@@ -147,10 +149,7 @@ impl Channels {
     fn settle_join(&mut self, join: Join, found: Option<Found>, since: &[What], now: u64) -> Begun {
         let name = join.channel.clone();
         if !join.connection.hold(&name) {
-            if let Some(branch) = self.branch.as_ref().filter(|_| join.tells_coming) {
-                branch.tell(&name, What::Left(join.connection.seen(&join.info)));
-            }
-            self.look_later(&name, now);
+            self.take_back(&join, now);
             return Begun::Gone;
         }
         let channel = self.channels.entry(name.clone()).or_default();
@@ -164,6 +163,11 @@ impl Channels {
             }
             top = found.position.map_or(0, |position| position.offset);
             recovery::recover(&join, found, &mut result);
+        }
+        if join.refuses(&result) {
+            join.connection.forget(&name);
+            self.take_back(&join, now);
+            return Begun::Unrecoverable;
         }
         let Join { connection, answer, filter, .. } = join;
         coming::tell(answer, &connection, &name, &result);
@@ -184,6 +188,14 @@ impl Channels {
         channel.add(subscriber);
         self.look_later(&name, now);
         Begun::Joined(Box::new(result))
+    }
+
+    /// Who was told of already does not come after all.
+    fn take_back(&mut self, join: &Join, now: u64) {
+        if let Some(branch) = self.branch.as_ref().filter(|_| join.tells_coming) {
+            branch.tell(&join.channel, What::Left(join.connection.seen(&join.info)));
+        }
+        self.look_later(&join.channel, now);
     }
 
     /// Takes in what a life of the owner tells.
@@ -308,13 +320,13 @@ fn push_to(subscriber: &Subscriber, name: &Arc<str>, what: &What) {
     let connection = &subscriber.connection;
     let kind = match what {
         What::Published(heard) => return push_whole(subscriber, name, heard),
-        What::Came(info) if info.client != *connection.id => {
+        What::Came(info) => {
             PushKind::Join(folkmoot_protocol::frame::Join { info: Some(info.clone()) })
         }
         What::Left(info) if info.client != *connection.id => {
             PushKind::Leave(folkmoot_protocol::frame::Leave { info: Some(info.clone()) })
         }
-        What::Came(_) | What::Left(_) | What::Anew(_) => return,
+        What::Left(_) | What::Anew(_) => return,
     };
     if subscriber.wants_comings {
         connection.push(Encoded::new(name, kind).bytes(connection.format));

@@ -49,17 +49,14 @@ pub(super) fn tell(
 impl Channel {
     /// Tells subscribers that want to know it who has come.
     pub(super) fn tell_coming(&self, name: &Arc<str>, info: ClientInfo) {
-        self.tell_of(name, &info.client.clone(), PushKind::Join(Join { info: Some(info) }));
+        let mut push = Encoded::new(name, PushKind::Join(Join { info: Some(info) }));
+        self.tell(&mut push, |one| one.wants_comings);
     }
 
-    /// Tells them who has left.
+    /// Tells them who has left; never whoever left, which may have come again meanwhile.
     pub(super) fn tell_leaving(&self, name: &Arc<str>, info: ClientInfo) {
-        self.tell_of(name, &info.client.clone(), PushKind::Leave(Leave { info: Some(info) }));
-    }
-
-    /// Nobody hears of itself.
-    fn tell_of(&self, name: &Arc<str>, client: &str, kind: PushKind) {
-        let mut push = Encoded::new(name, kind);
+        let client = info.client.clone();
+        let mut push = Encoded::new(name, PushKind::Leave(Leave { info: Some(info) }));
         self.tell(&mut push, |one| one.wants_comings && *one.connection.id != *client);
     }
 }

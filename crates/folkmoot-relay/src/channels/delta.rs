@@ -60,7 +60,9 @@ impl Channel {
         }
         let changed = self.base.as_ref().filter(|_| may_be_delta);
         let changed = changed.and_then(|base| changes(base, payload));
-        let mut pushes = Pushes { name, payload, offset, changed, whole: None, delta: None };
+        let is_text = std::str::from_utf8(&payload.data).is_ok();
+        let mut pushes =
+            Pushes { name, payload, offset, is_text, changed, whole: None, delta: None };
         for subscriber in self.subscribers.iter_mut() {
             if !subscriber.wants(heard) {
                 if subscriber.deltas == Deltas::Now {
@@ -112,6 +114,8 @@ struct Pushes<'a> {
     name: &'a Arc<str>,
     payload: &'a Payload,
     offset: u64,
+    /// Whether it may be JSON. A delta can be text though what it makes is none.
+    is_text: bool,
     /// `None`: it goes out whole.
     changed: Option<Bytes>,
     whole: Option<Variant>,
@@ -149,6 +153,9 @@ impl Pushes<'_> {
 
     fn delta(&mut self, format: Format) -> Result<Bytes, NotJson> {
         let Some(changed) = &self.changed else { return self.whole(format) };
+        if format == Format::Json && !self.is_text {
+            return Err(NotJson);
+        }
         let publication =
             || Publication { data: changed.clone(), delta: true, ..self.payload.at(self.offset) };
         let delta = self.delta.get_or_insert_with(|| Variant::new(self.name, publication()));

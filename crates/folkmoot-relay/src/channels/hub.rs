@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Attach, Begun, Channels, ChannelsCalls, Count, Found, FoundChannel, HistoryPage, Join, Owner,
-    OwnerCalls, Position, Post, Posts, Shipment,
+    Attach, Begun, Channels, ChannelsCalls, Count, Found, FoundChannel, HistoryPage, Join, NotMade,
+    Owner, OwnerCalls, Position, Post, Posts, Shipment,
 };
 use crate::connection::Connection;
 use crate::nodes::{Nodes, SiteCalls};
@@ -127,11 +127,14 @@ impl Hub {
         (hasher.hash_one(channel) % SHARDS as u64) as usize
     }
 
-    /// Makes a subscription; `None`: it is not wanted any more.
+    /// Makes a subscription, or says why there is none.
     ///
     /// # Cancel safety
     /// Dropping the future takes the subscription back, unless it was made.
-    pub(crate) async fn join(&self, join: Join) -> Result<Option<SubscribeResult>, AskError> {
+    pub(crate) async fn join(
+        &self,
+        join: Join,
+    ) -> Result<Result<SubscribeResult, NotMade>, AskError> {
         let channels = self.of(&join.channel);
         let Some(nodes) = &self.nodes else { return channels.join(join).await };
         let (channel, client) = (join.channel.clone(), join.connection.id.clone());
@@ -140,8 +143,9 @@ impl Hub {
         let mut begun = channels.begin(join).await?;
         let joined = loop {
             match begun {
-                Begun::Gone => break None,
-                Begun::Joined(result) => break Some(*result),
+                Begun::Gone => break Err(NotMade::Unwanted),
+                Begun::Unrecoverable => break Err(NotMade::Unrecoverable),
+                Begun::Joined(result) => break Ok(*result),
                 Begun::Ask(attach) => {
                     let number = attach.number;
                     let found = attached(owner, *attach).await?;

@@ -28,6 +28,8 @@ pub(crate) struct Join {
     pub(crate) since: Option<(u64, String)>,
     pub(crate) recovery_limit: usize,
     pub(crate) recovers_newest: bool,
+    /// Whether it wants no subscription if what it missed cannot be given.
+    pub(crate) needs_all: bool,
     /// Which publications it wants; `None`: all.
     pub(crate) filter: Option<Box<Filter>>,
     /// What the reply says beside the position.
@@ -46,13 +48,30 @@ pub(crate) enum Answer {
     Connect,
 }
 
+/// Why a subscription was not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotMade {
+    /// It was taken back, or its connection has ended.
+    Unwanted,
+    /// What the client missed cannot be given, and without it the client wants none.
+    Unrecoverable,
+}
+
+impl Join {
+    /// Whether the client wants no subscription that begins like this.
+    pub(super) fn refuses(&self, result: &SubscribeResult) -> bool {
+        let is_lost = result.was_recovering && !result.recovered;
+        self.needs_all && is_lost && !self.recovers_newest
+    }
+}
+
 impl Channels {
     /// Makes a subscription; see [`Channels::join`].
-    pub(super) fn join_here(&mut self, join: Join, now: u64) -> Option<SubscribeResult> {
+    pub(super) fn join_here(&mut self, join: Join, now: u64) -> Result<SubscribeResult, NotMade> {
         let name = join.channel.clone();
         // Decided here and not by who asks: whoever takes it back tells this actor afterwards.
         if !join.connection.hold(&name) {
-            return None;
+            return Err(NotMade::Unwanted);
         }
         let channel = self.channels.entry(name.clone()).or_default();
         let mut result = join.result.clone();
@@ -61,12 +80,15 @@ impl Channels {
             stream.expire(now);
             let found = stream.find(&join.missing_here(), |payload| join.wants(&payload.tags));
             recovery::recover(&join, found, &mut result);
+            if join.refuses(&result) {
+                join.connection.forget(&name);
+                self.look_later(&name, now);
+                return Err(NotMade::Unrecoverable);
+            }
         }
         let Join { connection, answer, filter, .. } = join;
         coming::tell(answer, &connection, &name, &result);
-        if join.tells_coming {
-            channel.tell_coming(&name, connection.seen(&join.info));
-        }
+        let comes = join.tells_coming.then(|| connection.seen(&join.info));
         let deltas = Deltas::of(&result, channel);
         channel.add(Subscriber {
             connection,
@@ -79,7 +101,11 @@ impl Channels {
             is_positioned: result.positioned || result.recoverable,
             since: 0,
         });
+        // It hears of itself, too.
+        if let Some(info) = comes {
+            channel.tell_coming(&name, info);
+        }
         self.look_later(&name, now);
-        Some(result)
+        Ok(result)
     }
 }

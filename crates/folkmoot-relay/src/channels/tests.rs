@@ -69,6 +69,7 @@ fn unreserved(connection: &Arc<Connection>, since: Option<(u64, String)>) -> Joi
         since,
         recovery_limit: 10,
         recovers_newest: false,
+        needs_all: false,
         filter: None,
         result: SubscribeResult { recoverable: true, ..SubscribeResult::default() },
         answer: Answer::Connect,
@@ -94,7 +95,7 @@ async fn what_nobody_hears_and_nothing_keeps_takes_no_memory() {
     assert_eq!(owner.publish("news".into(), post("a", None, None)).await, Ok(Position::default()));
     assert_eq!(owner.count().await.unwrap().channels, 0);
     let ada = connection("ada");
-    owner.join(Join { keep: None, ..join(&ada, None) }).await.unwrap();
+    owner.join(Join { keep: None, ..join(&ada, None) }).await.unwrap().unwrap();
     assert_eq!(owner.count().await.unwrap().channels, 1);
     assert_eq!(owner.part("news".into(), "ada".into()).await, Ok(true));
     assert_eq!(owner.count().await.unwrap().channels, 0);
@@ -121,7 +122,8 @@ async fn who_comes_back_gets_what_was_missed_in_the_reply_and_the_rest_as_pushes
     publish("b").await;
     let ada = connection("ada");
     let since = Some((seen.offset, seen.epoch.to_string()));
-    let result = owner.join(join(&ada, since)).await.unwrap().unwrap();
+    let join = Join { tells_coming: false, ..join(&ada, since) };
+    let result = owner.join(join).await.unwrap().unwrap();
     assert!(result.recovered && result.was_recovering);
     assert_eq!(result.publications.iter().map(|one| one.offset).collect::<Vec<_>>(), [2]);
     publish("c").await;
@@ -130,23 +132,47 @@ async fn who_comes_back_gets_what_was_missed_in_the_reply_and_the_rest_as_pushes
 }
 
 #[tokio::test]
-async fn others_are_told_who_comes_and_goes() {
+async fn who_comes_is_told_to_all_and_who_goes_to_the_others() {
     let (_node, hub) = hub();
     let owner = hub.of("news");
     let (ada, bo) = (connection("ada"), connection("bo"));
-    owner.join(join(&ada, None)).await.unwrap();
-    owner.join(join(&bo, None)).await.unwrap();
+    owner.join(join(&ada, None)).await.unwrap().unwrap();
+    owner.join(join(&bo, None)).await.unwrap().unwrap();
     assert_eq!(present(&hub).await.len(), 2);
     owner.part("news".into(), "bo".into()).await.unwrap();
-    let info = r#"{"info":{"user":"42","client":"bo"}}"#;
-    assert_eq!(
-        waiting(&ada),
-        [
-            format!(r#"{{"push":{{"channel":"news","join":{info}}}}}"#),
-            format!(r#"{{"push":{{"channel":"news","leave":{info}}}}}"#),
-        ]
-    );
-    assert!(waiting(&bo).is_empty());
+    let told = |kind, client| {
+        let info = format!(r#"{{"info":{{"user":"42","client":"{client}"}}}}"#);
+        format!(r#"{{"push":{{"channel":"news","{kind}":{info}}}}}"#)
+    };
+    assert_eq!(waiting(&ada), [told("join", "ada"), told("join", "bo"), told("leave", "bo")]);
+    assert_eq!(waiting(&bo), [told("join", "bo")]);
+}
+
+#[tokio::test]
+async fn who_wants_all_or_nothing_is_not_subscribed_where_something_is_lost() {
+    let (_node, hub) = hub();
+    let owner = hub.of("news");
+    let publish =
+        async |text| owner.publish("news".into(), post(text, Some(KEEP), None)).await.unwrap();
+    let seen = publish("a").await;
+    for text in ["b", "c", "d", "e"] {
+        publish(text).await;
+    }
+    let ada = connection("ada");
+    let from = |offset: u64| Some((offset, seen.epoch.to_string()));
+    let all_or_nothing = |since| Join { needs_all: true, ..join(&ada, since) };
+    let refused = owner.join(all_or_nothing(from(1))).await.unwrap();
+    assert_eq!(refused.unwrap_err(), NotMade::Unrecoverable);
+    assert!(!ada.has_place("news") && present(&hub).await.is_empty());
+    publish("f").await;
+    assert!(waiting(&ada).is_empty());
+    let result = owner.join(all_or_nothing(from(3))).await.unwrap().unwrap();
+    assert_eq!(result.publications.iter().map(|one| one.offset).collect::<Vec<_>>(), [4, 5, 6]);
+    // Who wants the newest only has lost nothing that it wants.
+    owner.part("news".into(), "ada".into()).await.unwrap();
+    owner.remove_history("news".into()).await.unwrap();
+    let newest = Join { recovers_newest: true, ..all_or_nothing(from(1)) };
+    assert!(!owner.join(newest).await.unwrap().unwrap().recovered);
 }
 
 #[tokio::test]
@@ -179,7 +205,7 @@ async fn bytes_that_are_no_json_end_the_connection_that_asks_for_them_and_no_cha
     owner.publish("news".into(), bytes).await.unwrap();
     let ada = connection("ada");
     let since = Some((seen.offset, seen.epoch.to_string()));
-    owner.join(Join { answer: Answer::Reply(1), ..join(&ada, since) }).await.unwrap();
+    owner.join(Join { answer: Answer::Reply(1), ..join(&ada, since) }).await.unwrap().unwrap();
     assert!(ada.outbox.is_closing());
     let next = owner.publish("news".into(), post("b", Some(KEEP), None)).await.unwrap();
     assert_eq!(next, Position { offset: 3, ..seen });
@@ -199,7 +225,7 @@ async fn what_was_under_way_subscribes_nobody_who_has_ended_or_taken_it_back() {
     // Whoever asked for it was dropped.
     drop(cy.reserve(&"news".into(), 1).unwrap());
     for late in [ada_joins, bo_joins, unreserved(&cy, None)] {
-        owner.join(late).await.unwrap();
+        assert_eq!(owner.join(late).await.unwrap().unwrap_err(), NotMade::Unwanted);
     }
     assert_eq!(present(&hub).await.len(), 0);
     assert!(cy.reserve(&"news".into(), 1).is_ok(), "the place was not given back");
@@ -310,7 +336,7 @@ async fn a_delta_is_made_from_what_its_subscriber_has_and_not_from_what_was_held
     let ada = connection("ada");
     let result = SubscribeResult { delta: true, recoverable: true, ..SubscribeResult::default() };
     let asked = Join { filter: only("a"), tells_coming: false, result, ..join(&ada, None) };
-    owner.join(asked).await.unwrap();
+    owner.join(asked).await.unwrap().unwrap();
     let document = |number: u32| format!("{}{number}", "a long text ".repeat(20));
     for (number, kind, is_delta) in
         [(1, "a", false), (2, "a", true), (3, "b", true), (4, "a", false), (5, "a", true)]

@@ -68,6 +68,7 @@ impl World {
             since: None,
             recovery_limit: 10,
             recovers_newest: false,
+            needs_all: false,
             filter: None,
             result: SubscribeResult { recoverable: true, ..SubscribeResult::default() },
             answer: Answer::Connect,

@@ -178,6 +178,15 @@ impl Subscribed {
 pub(crate) struct Refreshed {
     pub(crate) expired: bool,
     pub(crate) expire_at: i64,
+    info: Option<Box<RawValue>>,
+    b64info: String,
+}
+
+impl Refreshed {
+    /// What is said of the user from now on; `None`: what was said before.
+    pub(crate) fn info(&self) -> Option<Bytes> {
+        claims::bytes(self.info.as_deref(), &self.b64info).filter(|info| !info.is_empty())
+    }
 }
 
 /// What a call returns, or what is published in place of what the client said.

@@ -13,7 +13,7 @@ use folkmoot_protocol::{DisconnectCode, ErrorCode};
 
 use super::opening::connection_claims;
 use super::{Caller, Refusal, expiry, proxied};
-use crate::channels::{Answer, ChannelsCalls, Join, Post};
+use crate::channels::{Answer, ChannelsCalls, Join, NotMade, Post};
 use crate::claims::{self, SubscriptionClaims};
 use crate::connection::{Connection, Full, Reserved};
 use crate::payload::Payload;
@@ -86,8 +86,8 @@ pub(crate) async fn subscribe_by_server(
         data,
         ..SubscribeResult::default()
     };
-    let (wants_comings, filter) = (false, None);
-    let wanted = Wanted { info, since, wants_comings, filter, result, answer, place };
+    let (needs_all, wants_comings, filter) = (false, false, None);
+    let wanted = Wanted { info, since, needs_all, wants_comings, filter, result, answer, place };
     join(server, connection, channel.clone(), rule, wanted).await
 }
 
@@ -95,6 +95,8 @@ pub(crate) async fn subscribe_by_server(
 struct Wanted {
     info: Bytes,
     since: Option<(u64, String)>,
+    /// Whether it wants no subscription without what it missed.
+    needs_all: bool,
     wants_comings: bool,
     filter: Option<Box<Filter>>,
     result: SubscribeResult,
@@ -125,7 +127,7 @@ async fn join(
     rule: &Rule,
     wanted: Wanted,
 ) -> Result<SubscribeResult, RpcError> {
-    let Wanted { info, since, wants_comings, filter, result, answer, place } = wanted;
+    let Wanted { info, since, needs_all, wants_comings, filter, result, answer, place } = wanted;
     let reserved = match place {
         Some(reserved) => reserved,
         None => reserve(server, connection, &channel)?,
@@ -141,18 +143,23 @@ async fn join(
         since,
         recovery_limit: server.rules.recovery_limit,
         recovers_newest: rule.recovers_newest(),
+        needs_all,
         filter,
         result,
         answer,
     };
     let joined = server.hub.join(join).await;
     drop(reserved);
-    joined.map_err(|error| unavailable(&error))?.ok_or_else(|| ErrorCode::NotAvailable.into())
+    let not_made = |why| match why {
+        NotMade::Unwanted => ErrorCode::NotAvailable.into(),
+        NotMade::Unrecoverable => ErrorCode::UnrecoverablePosition.into(),
+    };
+    joined.map_err(|error| unavailable(&error))?.map_err(not_made)
 }
 
 async fn subscribe(caller: &Caller, id: u32, mut request: SubscribeRequest) -> Result<(), Refusal> {
     let Caller { server, connection } = caller;
-    let rule = server.rules.of(&request.channel)?.clone();
+    let mut rule = server.rules.of(&request.channel)?.clone();
     let filter = filter(&rule, request.tf.take())?;
     let (info, data, ends_at) = match request.token.as_str() {
         "" if rule.asks_to_subscribe(&request.channel) => {
@@ -169,6 +176,7 @@ async fn subscribe(caller: &Caller, id: u32, mut request: SubscribeRequest) -> R
             let claims = subscription_claims(caller, token, &request.channel).await?;
             let info = claims::bytes(claims.info.as_deref(), &claims.b64info);
             let info = info.ok_or(ErrorCode::PermissionDenied)?;
+            rule = claims.overrides.over_shared(&rule)?;
             (info, Bytes::new(), claims::ends_at(claims.exp, claims.expire_at))
         }
     };
@@ -188,6 +196,7 @@ async fn subscribe(caller: &Caller, id: u32, mut request: SubscribeRequest) -> R
     let wanted = Wanted {
         info,
         since: request.recover.then(|| (request.offset, request.epoch.clone())),
+        needs_all: request.flag & SubscribeRequest::REJECT_UNRECOVERED != 0,
         wants_comings: request.join_leave,
         filter,
         result,

@@ -38,12 +38,16 @@ pub(crate) fn end_connection_at(server: &Arc<Server>, connection: &Arc<Connectio
     let server = server.clone();
     let ask = async move {
         let answer = answered(delay, || async {
-            let Some(connection) = watched.upgrade() else { return Ok(Refreshed::default()) };
+            let Some(connection) = watched.upgrade() else { return Ok(None) };
             proxied::refresh(&server, &connection).await
         });
         match answer.await {
-            Some(answer) if goes_on(&answer) => {
+            // Without an end it is one that is over.
+            Some(answer) if !answer.expired && answer.expire_at > 0 => {
                 if let Some(connection) = watched.upgrade() {
+                    if let Some(info) = answer.info() {
+                        connection.set_info(info);
+                    }
                     end_connection_at(&server, &connection, next_end(&answer));
                 }
             }
@@ -78,11 +82,11 @@ pub(crate) fn end_subscription_at(
     let (server, name, watched) = (server.clone(), channel.clone(), Arc::downgrade(connection));
     let ask = async move {
         let answer = answered(delay, || async {
-            let Some(connection) = watched.upgrade() else { return Ok(Refreshed::default()) };
+            let Some(connection) = watched.upgrade() else { return Ok(None) };
             proxied::sub_refresh(&server, &connection, &name).await
         });
         match (answer.await, watched.upgrade()) {
-            (Some(answer), Some(connection)) if goes_on(&answer) => {
+            (Some(answer), Some(connection)) if !answer.expired && answer.expire_at >= 0 => {
                 end_subscription_at(&server, &connection, &name, next_end(&answer));
             }
             _ => end.await,
@@ -95,31 +99,30 @@ pub(crate) fn end_subscription_at(
 /// A task's work that may begin another one of its kind.
 type Ending = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-fn goes_on(answer: &Refreshed) -> bool {
-    !answer.expired && answer.expire_at > 0
-}
-
-/// The end that a backend gives. One that is over already, by this clock, must not make us ask
-/// without a pause.
+/// The end that a backend gives; 0: none. One that is over already, by this clock, must not make us
+/// ask without a pause.
 fn next_end(answer: &Refreshed) -> i64 {
-    answer.expire_at.max(now_ms() / 1_000 + 1)
+    match answer.expire_at {
+        0 => 0,
+        at => at.max(now_ms() / 1_000 + 1),
+    }
 }
 
-/// Asks until there is an answer, for little longer than that at most.
+/// Asks until there is an answer, for little longer than that at most. `None`: it does not go on.
 async fn answered<F>(within: Duration, ask: impl Fn() -> F) -> Option<Refreshed>
 where
-    F: Future<Output = Result<Refreshed, Refusal>>,
+    F: Future<Output = Result<Option<Refreshed>, Refusal>>,
 {
     let asking = async {
         loop {
             match ask().await {
                 Ok(answer) => return answer,
-                Err(Refusal::Disconnect(_)) => return Refreshed { expired: true, expire_at: 0 },
+                Err(Refusal::Disconnect(_)) => return None,
                 Err(Refusal::Error(_)) => tokio::time::sleep(ASK_AGAIN_AFTER).await,
             }
         }
     };
-    tokio::time::timeout(within + ASK_AGAIN_AFTER, asking).await.ok()
+    tokio::time::timeout(within + ASK_AGAIN_AFTER, asking).await.ok().flatten()
 }
 
 /// Does something `delay` after an end in seconds since 1970; 0 or less: there is no end.

@@ -142,10 +142,11 @@ async fn subscribe(
             answer: Answer::Connect,
             place: Some(place),
         };
-        let subscribed = match server.rules.of(&channel) {
+        let rule = server.rules.of(&channel).and_then(|rule| sub.overrides.over_shared(rule));
+        let subscribed = match rule {
             Ok(rule) => {
                 let name = Arc::from(channel.as_str());
-                command::subscribe_by_server(server, connection, &name, rule, by_server).await
+                command::subscribe_by_server(server, connection, &name, &rule, by_server).await
             }
             Err(error) => Err(error),
         };
@@ -230,7 +231,9 @@ async fn authenticate(
     if request.token.is_empty() {
         if server.proxies.has(Event::Connect) {
             let connected = proxied::connect(server, id, *format, origin, request).await;
-            return connected.map(ConnectionClaims::from).map_err(Refused::Asked);
+            if let Some(connected) = connected.map_err(Refused::Asked)? {
+                return Ok(connected.into());
+            }
         }
         return match server.client.allow_anonymous_connect_without_token {
             true => Ok(ConnectionClaims::default()),

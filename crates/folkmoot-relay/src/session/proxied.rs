@@ -20,14 +20,14 @@ impl Connection {
     }
 }
 
-/// Who somebody without a token is.
+/// Who somebody without a token is; `None`: the backend does not say.
 pub(super) async fn connect(
     server: &Server,
     id: &str,
     format: Format,
     origin: &Origin,
     request: &ConnectRequest,
-) -> Result<Connected, Refusal> {
+) -> Result<Option<Connected>, Refusal> {
     let request = proxy::ConnectRequest {
         about: About::new(id, None, format, origin),
         name: &request.name,
@@ -83,20 +83,20 @@ pub(super) async fn rpc(caller: &Caller, request: &RpcRequest) -> Result<RpcResu
     Ok(RpcResult { data: reply.data() })
 }
 
-/// Whether a connection goes on.
+/// Whether a connection goes on; `None`: the backend does not say.
 pub(super) async fn refresh(
     server: &Server,
     connection: &Connection,
-) -> Result<Refreshed, Refusal> {
+) -> Result<Option<Refreshed>, Refusal> {
     server.proxies.ask(Event::Refresh, &connection.origin, &connection.about()).await
 }
 
-/// Whether a subscription goes on.
+/// Whether a subscription goes on; `None`: the backend does not say.
 pub(super) async fn sub_refresh(
     server: &Server,
     connection: &Arc<Connection>,
     channel: &str,
-) -> Result<Refreshed, Refusal> {
+) -> Result<Option<Refreshed>, Refusal> {
     ask_of_channel(server, connection, Event::SubRefresh, channel, &Bytes::new()).await
 }
 
