@@ -11,6 +11,7 @@ use super::pack::body_len_max;
 use super::routes::Core;
 use super::{Shared, moves, topics};
 use crate::bucket::bucket_of;
+use crate::record::Stage;
 use crate::router::{Standing, Waited};
 
 /// Parcels held for one bucket that changes hands from which on senders wait.
@@ -59,6 +60,14 @@ impl Cluster for Way {
         let link = hop.and_then(|hop| core.links.get(&hop));
         let len_max = self.0.config.frame_len_max;
         body_len_max(to, link.map_or(len_max, |link| link.len_max().min(len_max)))
+    }
+
+    fn longest_anywhere(&self, to: &ActorId) -> usize {
+        let core = self.0.core.lock();
+        let members = core.router.record().members.iter();
+        let hosts = members.filter(|member| member.stage != Stage::Guest);
+        let reads = hosts.map(|host| usize::try_from(host.frame_len_max).unwrap_or(usize::MAX));
+        body_len_max(to, reads.fold(self.0.config.frame_len_max, usize::min))
     }
 
     fn tell(&self, told: &Told<'_>, cx: &mut Context<'_>) -> Taken {
