@@ -1,13 +1,15 @@
-//! What is longer than a frame between nodes: letters of durable actors.
+//! What is longer than a frame between nodes: letters of durable actors, and tells to an actor that
+//! moves.
 
 mod support;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{ActorError, ActorRef, Context, Node, Start, Timestamp, Wire, actor};
+use althing::{ActorError, ActorRef, Context, Node, SendError, Start, Timestamp, Wire, actor};
 use althing_cluster::{Authority, Member, MemberConfig, Tls};
 use althing_store::{Courier, Memory, PostError, RequestId, Saved, State, Store};
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 /// Longer than a busy machine needs for anything.
@@ -51,6 +53,24 @@ impl Scribe {
 
     async fn lens(&self) -> Vec<u64> {
         self.saved.lens.clone()
+    }
+}
+
+/// Holds up its move until it may go.
+struct Porter {
+    stops: Arc<Notify>,
+    may_go: Arc<Notify>,
+}
+
+#[actor(name = "test.porter", wire)]
+impl Porter {
+    async fn carry(&mut self, load: String) -> u64 {
+        load.len() as u64
+    }
+
+    async fn stopping(&mut self) {
+        self.stops.notify_one();
+        self.may_go.notified().await;
     }
 }
 
@@ -148,4 +168,48 @@ async fn a_letter_that_the_node_of_its_actor_cannot_read_is_set_aside_and_those_
     move_to(&one, &reader, "one").await;
     Courier::new(memory.clone()).start(&first);
     noted(&reader, &[SHORT, LONG]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tell_to_an_actor_that_moves_to_a_node_that_cannot_read_it_comes_back() {
+    let (_directory, authority) = support::authority();
+    let (stops, may_go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let mut nodes = Vec::new();
+    for (name, frame_len_max) in [("one", None), ("two", Some(SMALL_FRAME)), ("three", None)] {
+        let member = Member::bind(config(&authority, name, frame_len_max)).expect("a port");
+        let (stops, may_go) = (stops.clone(), may_go.clone());
+        let open = move |_: Start<Porter>| {
+            let porter = Porter { stops: stops.clone(), may_go: may_go.clone() };
+            async move { Ok::<_, ActorError>(porter) }
+        };
+        let node = Node::builder(name).cluster(member.way()).actor(open).build();
+        member.join().await.expect("the authority is there");
+        nodes.push((member, node));
+    }
+    let porters: Vec<_> = nodes.iter().map(|(_, node)| node.get::<Porter>("ada")).collect();
+    let id = porters[0].id();
+    let move_to = |node| timeout(PATIENCE, nodes[0].0.move_to(&id, node));
+    // Nobody has woken it yet, so nothing holds it up.
+    move_to("one").await.expect("it ends").expect("it moves");
+    for porter in [&porters[0], &porters[2]] {
+        porter.carry("x".repeat(LONG)).tell().await.expect("it fits");
+        assert_eq!(porter.carry("x".repeat(LONG)).await, Ok(LONG as u64));
+    }
+    let moving = async {
+        timeout(PATIENCE, stops.notified()).await.expect("it stops");
+        // What the first node tells it waits in its mailbox and leaves with it; the third one sends
+        // to the first, and knows a little later that it goes on from there.
+        let comes_back = async {
+            let told = || porters[2].carry("x".repeat(LONG)).tell();
+            while !matches!(told().await, Err(SendError::TooLong(_))) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, comes_back).await.expect("it comes back");
+        may_go.notify_one();
+    };
+    let (moved, ()) = tokio::join!(move_to("two"), moving);
+    moved.expect("it ends").expect("it moves");
+    assert_eq!(porters[0].carry("x".repeat(SHORT)).timeout(PATIENCE).await, Ok(SHORT as u64));
+    may_go.notify_one();
 }
