@@ -191,6 +191,12 @@ async fn a_tell_to_an_actor_that_moves_to_a_node_that_cannot_read_it_comes_back(
     let move_to = |node| timeout(PATIENCE, nodes[0].0.move_to(&id, node));
     // Nobody has woken it yet, so nothing holds it up.
     move_to("one").await.expect("it ends").expect("it moves");
+    let is_known = async {
+        while nodes[2].0.owner_of(&id) != Some(nodes[0].1.incarnation()) {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, is_known).await.expect("the third node hears of it");
     for porter in [&porters[0], &porters[2]] {
         porter.carry("x".repeat(LONG)).tell().await.expect("it fits");
         assert_eq!(porter.carry("x".repeat(LONG)).await, Ok(LONG as u64));
