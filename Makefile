@@ -156,9 +156,10 @@ fuzz: ## fuzz the frame decoder and the log reader for SECONDS each; needs a nig
 		cargo +nightly fuzz run --fuzz-dir . $$target corpus/$$target seeds/$$target -- -max_total_time=$(SECONDS) || exit 1; done
 
 SEEDS ?= 1000
+CLUSTER_FROM ?= 0
 # A seed that fails is printed; CLUSTER_SEED=n runs it alone and tells what happened, line by line.
-sim: ## a whole cluster in one thread under seeded faults, SEEDS of them for each test
-	CLUSTER_SEEDS=$(SEEDS) cargo test --release -p althing-cluster --lib simulation -- --nocapture
+sim: ## a whole cluster in one thread under seeded faults, SEEDS of them for each test, the first of them CLUSTER_FROM
+	CLUSTER_SEEDS=$(SEEDS) CLUSTER_FROM=$(CLUSTER_FROM) cargo test --release -p althing-cluster --lib simulation -- --nocapture
 
 SEED ?= $(shell date +%s)
 # Ends with 1 if a promise was broken; what the nodes wrote down is kept then.

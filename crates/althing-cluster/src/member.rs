@@ -52,9 +52,10 @@ use crate::worker::Worker;
 /// Longest frame between two nodes by default: one message with its addresses.
 pub(crate) const FRAME_LEN_MAX_DEFAULT: usize = 4 << 20;
 
-/// How long a joining node waits by default: longer than the default lease of a former node of the
-/// same name.
-const JOIN_TIMEOUT_DEFAULT: Duration = Duration::from_secs(15);
+/// How long a joining node waits by default: six leases of the default length. A former node of its
+/// name keeps that for little more than one, for up to two if the leader died with it, and for up to
+/// four if the next leader did so, too.
+const JOIN_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// What part a node takes in a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -99,7 +100,9 @@ pub struct MemberConfig {
     /// Longest frame that the node sends or reads; it is read by its own runtime, which needs I/O.
     /// A message that is longer than the limit of either side fails its ask.
     pub frame_len_max: usize,
-    /// How long `join` waits.
+    /// How long `join` waits: 30 s by default, six leases of the default length. A cluster with longer
+    /// leases needs more: a former node of the same name keeps that for up to two of them, if the
+    /// leader died with it. No time is enough while the authority's store is away.
     pub join_timeout: Duration,
     /// The node's certificate, of the same authority as those of the others, or plaintext like theirs.
     pub tls: Tls,
@@ -332,7 +335,9 @@ impl Member {
     /// Makes the node a member; resolves when it has its lease.
     ///
     /// # Errors
-    /// See [`JoinError`]. The member goes on trying, and `join` can be called again.
+    /// See [`JoinError`], after [`MemberConfig::join_timeout`]. The member goes on trying, and `join`
+    /// can be called again. A process that ends instead has to be started again by its orchestrator;
+    /// if it became a member at that moment, its next life waits for the end of that lease.
     pub async fn join(&self) -> Result<(), JoinError> {
         if self.shared.node.get().is_none() {
             return Err(JoinError::NoNode);

@@ -16,15 +16,20 @@ mod world;
 use self::world::{Faults, World};
 
 /// Seeds of each test, unless `CLUSTER_SEEDS` says how many; few, because each takes seconds
-/// without optimization. A failing one is printed and is run alone, and told line by line, by
-/// `CLUSTER_SEED`. What has gone wrong before stands in `router::tests`.
+/// without optimization. They begin with 0, or with what `CLUSTER_FROM` says. A failing one is
+/// printed and is run alone, and told line by line, by `CLUSTER_SEED`. What has gone wrong before
+/// stands in `router::tests`.
 const SEEDS: u64 = 5;
 
 fn sweep(faults: Faults) {
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seeds: Vec<u64> = match number("CLUSTER_SEED") {
         Some(seed) => vec![seed],
-        None => (0..number("CLUSTER_SEEDS").unwrap_or(SEEDS)).collect(),
+        None => {
+            let first = number("CLUSTER_FROM").unwrap_or(0);
+            let count = number("CLUSTER_SEEDS").unwrap_or(SEEDS);
+            (first..first.saturating_add(count)).collect()
+        }
     };
     let count = seeds.len();
     let mut ran = 0;

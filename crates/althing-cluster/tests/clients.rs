@@ -13,7 +13,6 @@ use althing_cluster::{
     Member, MemberConfig, State, Tls,
 };
 use parking_lot::Mutex;
-use support::{LEASE, any_port};
 use tokio::time::{sleep, timeout};
 
 /// Longer than a busy machine needs for anything.
@@ -76,12 +75,9 @@ struct Scene {
 impl Scene {
     async fn new(names: &[&str]) -> Self {
         let certificates = CertificateAuthority::new("test", in_an_hour()).expect("a name");
-        let directory = tempfile::tempdir().expect("a directory");
-        let record = directory.path().join("record");
         let own = certificates.certify("authority", in_an_hour()).expect("a name");
         let tls = Tls::from_pem(own.certificate, own.key, certificates.certificate());
-        let authority = Authority::start("test", &record, any_port(), LEASE, tls);
-        let authority = authority.expect("it starts");
+        let (directory, authority) = support::authority_with(tls);
         let (nodes, told) = (Vec::new(), Arc::default());
         let mut scene = Self { certificates, directory, authority, nodes, told };
         for name in names {

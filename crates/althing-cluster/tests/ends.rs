@@ -10,7 +10,6 @@ use althing::{
     Terminated, actor,
 };
 use althing_cluster::{Authority, Member, MemberConfig, Tls};
-use support::{LEASE, any_port};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
@@ -86,10 +85,7 @@ struct Scene {
 impl Scene {
     /// Three nodes, a witness on the first, and a target `a` that lives on the second.
     async fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let tls = Tls::insecure_plaintext();
-        let authority = Authority::start("test", directory.path(), any_port(), LEASE, tls);
-        let authority = authority.expect("it starts");
+        let (_directory, authority) = support::authority();
         let mut nodes = Vec::new();
         for name in ["one", "two", "three"] {
             let at = authority.address().to_string();
@@ -102,7 +98,7 @@ impl Scene {
         }
         let (says, heard) = unbounded_channel();
         let witness = nodes[0].1.spawn(Witness(says));
-        let scene = Self { _directory: directory, _authority: authority, nodes, witness, heard };
+        let scene = Self { _directory, _authority: authority, nodes, witness, heard };
         scene.carry("a", "two").await;
         scene
     }

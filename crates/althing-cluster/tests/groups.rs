@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use althing::{ActorId, ActorRef, Context, Incarnation, Node, actor};
 use althing_cluster::{Authority, GroupError, Member, MemberConfig, SharedGroup, Tls};
-use support::{LEASE, any_port};
 use tokio::time::timeout;
 
 /// Longer than a busy machine needs for anything.
@@ -39,10 +38,8 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let tls = Tls::insecure_plaintext();
-        let authority = Authority::start("test", directory.path(), any_port(), LEASE, tls);
-        Self { _directory: directory, authority: authority.expect("it starts") }
+        let (_directory, authority) = support::authority();
+        Self { _directory, authority }
     }
 
     async fn node(&self, name: &str) -> (Member, Node) {

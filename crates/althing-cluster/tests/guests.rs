@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use althing::{Context, Node, actor};
 use althing_cluster::{Authority, Member, MemberConfig, MoveError, Role, Tls};
-use support::{LEASE, any_port};
 use tokio::time::timeout;
 
 /// Longer than a busy machine needs for anything.
@@ -29,10 +28,8 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let tls = Tls::insecure_plaintext();
-        let authority = Authority::start("test", directory.path(), any_port(), LEASE, tls);
-        Self { _directory: directory, authority: authority.expect("it starts") }
+        let (_directory, authority) = support::authority();
+        Self { _directory, authority }
     }
 
     async fn node(&self, name: &str, role: Role) -> (Member, Node) {

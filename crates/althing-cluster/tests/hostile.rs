@@ -45,10 +45,8 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let tls = Tls::insecure_plaintext();
-        let authority = Authority::start("test", directory.path(), any_port(), LEASE, tls);
-        Self { authority: authority.expect("it starts"), _directory: directory }
+        let (_directory, authority) = support::authority();
+        Self { authority, _directory }
     }
 
     fn config(&self, name: &str) -> MemberConfig {

@@ -10,7 +10,6 @@ use std::time::Duration;
 use althing::{ActorError, ActorRef, AskError, Context, Node, Start, Wire, actor};
 use althing_cluster::{Authority, Member, MemberConfig, Tls};
 use althing_store::{Courier, Memory, RequestId, Saved, State, Store};
-use support::{LEASE, any_port};
 use tokio::time::{sleep, timeout};
 
 /// Longer than a busy machine needs for anything.
@@ -84,10 +83,7 @@ async fn write(scribe: &ActorRef<Scribe>, line: u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn letters_have_their_effect_once_and_in_order_while_actors_move_and_a_node_dies() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let tls = Tls::insecure_plaintext();
-    let authority = Authority::start("test", directory.path(), any_port(), LEASE, tls);
-    let authority = authority.expect("it starts");
+    let (_directory, authority) = support::authority();
     let memory = Arc::new(Memory::new());
     let (one, first) = node(&authority, "one", &memory).await;
     let one = Arc::new(one);

@@ -7,7 +7,6 @@ use std::time::Duration;
 use althing::remote::NotMoved;
 use althing::{ActorRef, Context, Node, actor};
 use althing_cluster::{Authority, Member, MemberConfig, MoveError, Tls};
-use support::{LEASE, any_port};
 use tokio::time::{sleep, timeout};
 
 /// Longer than a busy machine needs for anything.
@@ -52,10 +51,7 @@ async fn lives_on(wanderer: &ActorRef<Wanderer>, node: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_actor_has_itself_moved_and_is_refused_where_nobody_takes_it() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let tls = Tls::insecure_plaintext();
-    let authority = Authority::start("test", directory.path(), any_port(), LEASE, tls);
-    let authority = authority.expect("it starts");
+    let (_directory, authority) = support::authority();
     let (one, first) = node(&authority, "one").await;
     let (_two, second) = node(&authority, "two").await;
     let wanderer = first.get::<Wanderer>("ada");
@@ -85,10 +81,7 @@ async fn an_actor_has_itself_moved_and_is_refused_where_nobody_takes_it() {
 /// Two who want it in two places: both hear what came of it, and it lives in one of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_moves_of_one_actor_at_once_both_end() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let tls = Tls::insecure_plaintext();
-    let authority = Authority::start("test", directory.path(), any_port(), LEASE, tls);
-    let authority = authority.expect("it starts");
+    let (_directory, authority) = support::authority();
     let (one, first) = node(&authority, "one").await;
     let (two, _second) = node(&authority, "two").await;
     let (three, _third) = node(&authority, "three").await;

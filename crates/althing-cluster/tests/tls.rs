@@ -13,7 +13,7 @@ use althing_cluster::{
     Authority, CertificateAuthority, Certified, JoinError, Member, MemberConfig, RefusedFor, Tls,
 };
 use support::proxy::Proxy;
-use support::{LEASE, Process, any_port};
+use support::{LEASE, Process};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
@@ -72,10 +72,8 @@ impl Scene {
     }
 
     fn with(tls: Tls, certificates: CertificateAuthority) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let record = directory.path().join("record");
-        let authority = Authority::start("test", &record, any_port(), LEASE, tls);
-        Self { certificates, directory, authority: authority.expect("it starts") }
+        let (directory, authority) = support::authority_with(tls);
+        Self { certificates, directory, authority }
     }
 
     fn config(&self, name: &str, tls: Tls) -> MemberConfig {

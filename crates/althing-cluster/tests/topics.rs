@@ -11,7 +11,6 @@ use althing::{
     actor,
 };
 use althing_cluster::{Authority, Member, MemberConfig, Tls, TopicError};
-use support::{LEASE, any_port};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
@@ -60,10 +59,8 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let tls = Tls::insecure_plaintext();
-        let authority = Authority::start("test", directory.path(), any_port(), LEASE, tls);
-        Self { authority: authority.expect("it starts"), _directory: directory }
+        let (_directory, authority) = support::authority();
+        Self { authority, _directory }
     }
 
     fn config(&self, name: &str) -> MemberConfig {

@@ -15,8 +15,10 @@ mod cron;
 mod inbox;
 mod reading;
 mod sending;
+mod set_aside;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use althing::{ActorId, Epoch, Node, Timestamp};
@@ -25,6 +27,7 @@ use parking_lot::Mutex;
 use self::carrier::Carrier;
 pub(crate) use self::cron::next_after;
 use self::inbox::Inbox;
+use self::set_aside::SetAside;
 use crate::delivery::{Delivery, Mark, Posting, Settled};
 use crate::post::reminder_name;
 use crate::store::{Answer, Event, Kept, Store, Turn};
@@ -94,6 +97,7 @@ pub struct Courier {
     store: Arc<dyn Store>,
     options: CourierOptions,
     inboxes: Arc<Mutex<Vec<Arc<Inbox>>>>,
+    set_aside: Arc<AtomicU64>,
 }
 
 /// How a [`Courier`] works, on each node on which it is started.
@@ -122,19 +126,39 @@ impl Courier {
 
     /// As `new`, with options.
     pub fn with_options(store: Arc<dyn Store>, options: CourierOptions) -> Self {
-        Self { store, options, inboxes: Arc::default() }
+        Self { store, options, inboxes: Arc::default(), set_aside: Arc::default() }
     }
 
     /// Delivers for the actors that live on this node, until the node ends. The kinds of actors
     /// that get something have to be known to the node.
     pub fn start(&self, node: &Node) {
         let inbox = Arc::new(Inbox::default());
-        let carrier = Carrier::new(self.store.clone(), self.options.clone(), inbox.clone());
+        let set_aside = SetAside::new(self.set_aside.clone());
+        let options = self.options.clone();
+        let carrier = Carrier::new(self.store.clone(), options, inbox.clone(), set_aside);
         let carrier = node.spawn(carrier);
         inbox.set_carrier(carrier.downgrade());
         let mut inboxes = self.inboxes.lock();
         inboxes.retain(|inbox| inbox.is_open());
         inboxes.push(inbox);
+    }
+
+    /// Letters that were set aside because they are longer than the node of their actor reads
+    /// (`MemberConfig::frame_len_max`). Each is in the log as an error with its length, stays in the
+    /// store, and holds up nobody. Within half a minute of the time when it fits, because the actor
+    /// or the limit has changed, it is sent.
+    pub fn set_aside_total(&self) -> u64 {
+        self.set_aside.load(Ordering::Relaxed)
+    }
+
+    /// `set_aside_total` as `althing_courier_set_aside_total`, in Prometheus' text format.
+    pub fn prometheus_text(&self) -> String {
+        let name = "althing_courier_set_aside_total";
+        let total = self.set_aside_total();
+        format!(
+            "# HELP {name} Letters that are longer than the node of their actor reads.\n\
+             # TYPE {name} counter\n{name} {total}\n"
+        )
     }
 }
 

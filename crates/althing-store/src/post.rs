@@ -62,6 +62,19 @@ pub enum PostError {
     /// The message does not travel, or its target has no key.
     #[error("{0} leaves a message that cannot be written down: its target needs a key, and `wire`")]
     LocalOnly(ActorId),
+    /// A node of the cluster reads no message that is so long: should the actor come to live there,
+    /// it could not be delivered.
+    #[error("{from} leaves a message of {len} bytes for {to}: to every node {len_max} can be sent")]
+    TooLong {
+        /// Who leaves it.
+        from: ActorId,
+        /// Whom it is for.
+        to: ActorId,
+        /// Its length.
+        len: usize,
+        /// What the node that reads least takes.
+        len_max: usize,
+    },
     /// A reminder goes to the actor that sets it, by a message with the reminder and nothing else.
     #[error("{0} sets a reminder whose message is not one of its own with just the reminder")]
     NotAReminder(ActorId),
@@ -138,7 +151,8 @@ impl Post {
     /// come twice. The reply is dropped.
     ///
     /// # Errors
-    /// The message does not travel, or nobody delivers.
+    /// The message does not travel, is longer than some node of the cluster reads, or nobody
+    /// delivers.
     pub fn tell<'a, A, M, D>(
         &mut self,
         call: impl FnOnce(RequestId) -> Call<'a, A, M, D>,
@@ -166,7 +180,7 @@ impl Post {
     /// It may come more than once, with the same id of the request.
     ///
     /// # Errors
-    /// The expression cannot be read, the message is another one, or nobody delivers.
+    /// The expression cannot be read, the message is another one or too long, or nobody delivers.
     pub fn remind<'a, A, M, D>(
         &mut self,
         name: &str,
@@ -280,7 +294,14 @@ impl Post {
         M: Send + 'static,
         D: Dispatch<A, M>,
     {
-        call.into_letter().map_err(|_| PostError::LocalOnly(self.id.clone()))
+        let letter = call.into_letter().map_err(|_| PostError::LocalOnly(self.id.clone()))?;
+        let len = letter.body.len();
+        let len_max = self.node().map_or(usize::MAX, |node| node.longest_letter(&letter.to));
+        if len > len_max {
+            let (from, to) = (self.id.clone(), letter.to);
+            return Err(PostError::TooLong { from, to, len, len_max });
+        }
+        Ok(letter)
     }
 
     fn put(&mut self, delivery: Delivery) {

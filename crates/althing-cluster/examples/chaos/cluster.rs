@@ -1,7 +1,8 @@
 //! The cluster under test: its nodes' processes, the servers, and the ways between them. Whoever ends
-//! is started again, unless a fault holds it down.
+//! is started again, as systemd and Kubernetes do, unless a fault holds it down.
 
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,11 +12,12 @@ use parking_lot::Mutex;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
+use crate::arguments::Timing;
 use crate::callers::Acks;
 use crate::clock::{Micros, now};
 use crate::history::{Deed, History, Incident};
 use crate::links::{ETCD, Links, Way};
-use crate::node::EVICTED;
+use crate::node::{EVICTED, NOT_JOINED};
 use crate::plan::NODES;
 use crate::process::Process;
 
@@ -24,11 +26,15 @@ const NAMES: [&str; NODES] = ["one", "two", "three"];
 /// How often it is looked whether a process has ended, which nobody tells.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// Before a node that could not join is started again: by default systemd waits for 0.1 s, and
+/// Kubernetes for 10 s.
+const RESTART_PAUSE: Duration = Duration::from_secs(1);
+
 /// A cluster that begins without faults takes no longer.
 const START_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) struct Cluster {
-    lease: Duration,
+    timing: Timing,
     directory: tempfile::TempDir,
     pub(crate) etcd: Mutex<EtcdServer>,
     postgres: PostgresServer,
@@ -47,6 +53,8 @@ struct Slot {
     lives: u32,
     /// It stays down until its fault has ended.
     is_held: bool,
+    /// It is not started again before.
+    rests_until: Option<Instant>,
 }
 
 /// The ways in to a node and to its authority.
@@ -57,7 +65,7 @@ struct Ways {
 
 impl Cluster {
     /// Starts servers and nodes; returns when all nodes are members.
-    pub(crate) async fn start(lease: Duration) -> Self {
+    pub(crate) async fn start(timing: Timing) -> Self {
         let servers =
             tokio::task::spawn_blocking(|| (EtcdServer::start(), PostgresServer::start()));
         let (etcd, postgres) = servers.await.expect("the servers start");
@@ -71,7 +79,7 @@ impl Cluster {
         }
         let directory = tempfile::Builder::new().prefix("chaos-").tempdir();
         let cluster = Self {
-            lease,
+            timing,
             directory: directory.expect("a temporary directory can be made"),
             etcd: Mutex::new(etcd),
             postgres,
@@ -96,6 +104,7 @@ impl Cluster {
     /// Begins the next life of a node.
     fn begin(&self, node: usize) {
         let mut slot = self.nodes[node].lock();
+        slot.rests_until = None;
         slot.lives += 1;
         let life = format!("{}.{}", NAMES[node], slot.lives);
         let authorities = self.ways.iter().map(|ways| ways.authority.address.to_string());
@@ -105,7 +114,8 @@ impl Cluster {
             ("--directory", self.directory.path().display().to_string()),
             ("--etcd", self.to_etcd.address.to_string()),
             ("--postgres", self.postgres.url()),
-            ("--lease-ms", self.lease.as_millis().to_string()),
+            ("--lease-ms", self.timing.lease.as_millis().to_string()),
+            ("--join-ms", self.timing.join.as_millis().to_string()),
             ("--advertised", self.ways[node].node.address.to_string()),
             ("--authority", self.ways[node].authority.address.to_string()),
             ("--authorities", authorities.collect::<Vec<_>>().join(",")),
@@ -130,24 +140,35 @@ impl Cluster {
                     self.ways[node].authority.lead_to(authority);
                 }
                 let Some(status) = process.ended() else { continue };
-                let life = process.life.clone();
-                match status.code() {
-                    Some(code) if code == i32::from(EVICTED) || code == 0 => {}
-                    // It was killed by us, which is written down then.
-                    None if slot.is_held => {}
-                    _ => {
-                        let why = self.complaint_of(&life);
-                        self.troubles.lock().push(format!("{life} ended by itself: {why}"));
-                        self.write_down(&life, Deed::Died);
-                    }
-                }
-                slot.process = None;
+                self.has_ended(&mut slot, status);
                 self.links.processes[node].store(0, Ordering::Relaxed);
             }
-            let is_held = slot.is_held;
+            let is_resting = slot.rests_until.is_some_and(|until| Instant::now() < until);
+            let is_kept_down = slot.is_held || is_resting;
             drop(slot);
-            if !is_held {
+            if !is_kept_down {
                 self.begin(node);
+            }
+        }
+    }
+
+    /// A life has ended with that.
+    fn has_ended(&self, slot: &mut Slot, status: ExitStatus) {
+        let Some(process) = slot.process.take() else { return };
+        match status.code() {
+            Some(code) if code == i32::from(EVICTED) || code == 0 => {}
+            Some(code) if code == i32::from(NOT_JOINED) => {
+                // It may have become a member in its last moment, and was told something then.
+                self.write_down(&process.life, Deed::Died);
+                self.write_down(&process.life, Deed::NotJoined);
+                slot.rests_until = Some(Instant::now() + RESTART_PAUSE);
+            }
+            // It was killed by us, which is written down then.
+            None if slot.is_held => {}
+            _ => {
+                let why = self.complaint_of(&process.life);
+                self.troubles.lock().push(format!("{} ended by itself: {why}", process.life));
+                self.write_down(&process.life, Deed::Died);
             }
         }
     }
@@ -268,8 +289,13 @@ impl Cluster {
             slot.lock().process = None;
         }
         let incidents = std::mem::take(&mut *self.incidents.lock());
-        let mut history =
-            History::read(self.directory.path(), &self.postgres.url(), incidents, self.lease).await;
+        let mut history = History::read(
+            self.directory.path(),
+            &self.postgres.url(),
+            incidents,
+            self.timing.lease,
+        )
+        .await;
         history.take(acks);
         history.troubles.append(&mut self.troubles.lock());
         history

@@ -34,6 +34,8 @@ pub(crate) enum Deed {
     /// It did not leave as a whole.
     LeftInPart,
     Joined,
+    /// It did not become a member in its time, and was started again.
+    NotJoined,
     /// A fault of a node ended that began then.
     Disturbed {
         from: Micros,

@@ -31,7 +31,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Timing};
 use crate::cluster::Cluster;
 use crate::report::Report;
 
@@ -56,8 +56,8 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
-        Arguments::Run { seconds, seed, lease } => {
-            let report = runtime.block_on(chaos(seconds, seed, lease));
+        Arguments::Run { seconds, seed, timing } => {
+            let report = runtime.block_on(chaos(seconds, seed, timing));
             println!("{report}");
             if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
@@ -65,10 +65,10 @@ fn main() -> ExitCode {
 }
 
 /// Runs a cluster under the faults of a seed, and checks what came of it.
-async fn chaos(seconds: u64, seed: u64, lease: Duration) -> Report {
-    let plan = plan::draw(seed, Duration::from_secs(seconds), lease);
-    println!("seed {seed}: {} faults in {seconds} s, leases of {lease:?}", plan.len());
-    let cluster = Arc::new(Cluster::start(lease).await);
+async fn chaos(seconds: u64, seed: u64, timing: Timing) -> Report {
+    let plan = plan::draw(seed, Duration::from_secs(seconds), timing.lease);
+    println!("seed {seed}: {} faults in {seconds} s, {timing:?}", plan.len());
+    let cluster = Arc::new(Cluster::start(timing).await);
     let callers = callers::start(&cluster, seed);
     let looking = tokio::spawn(cluster::look_on(cluster.clone()));
     let faults = faults::inject(&cluster, plan).await;

@@ -10,6 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use althing::{Node, Start};
+use althing_cluster::JoinError as NotJoined;
 use althing_cluster::{Authority, AuthorityConfig, Member, MemberConfig, RecordStore, State, Tls};
 use althing_store::{Postgres, Store};
 use tokio::task::{JoinError, JoinHandle};
@@ -26,6 +27,9 @@ pub(crate) const CLUSTER: &str = "chaos";
 
 /// What a life ends with that was evicted.
 pub(crate) const EVICTED: u8 = 3;
+
+/// What a life ends with that did not become a member in its time: another one may.
+pub(crate) const NOT_JOINED: u8 = 4;
 
 /// One that tells, one that tells and asks in turn, and one that asks many at once.
 const SENDERS: u64 = 3;
@@ -48,9 +52,6 @@ const LEAVE_TIMEOUT: Duration = Duration::from_secs(20);
 
 const RESIGN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Longer than a former life keeps the name, and than etcd is away.
-const JOIN_TIMEOUT: Duration = Duration::from_secs(90);
-
 /// Lives until it is told to leave, is evicted, or its input ends.
 ///
 /// # Errors
@@ -61,10 +62,10 @@ pub(crate) async fn run(
     let diary = Arc::new(Diary::open(&options.directory, &options.life)?);
     let record = RecordStore::etcd([&options.etcd])?;
     let config = AuthorityConfig::new(CLUSTER, record, Tls::insecure_plaintext());
-    let config = config.lease(options.lease).advertised(options.authority.to_string());
+    let config = config.lease(options.timing.lease).advertised(options.authority.to_string());
     let authority = Authority::serve(config)?;
     let config = MemberConfig::new(CLUSTER, &options.name, "", Tls::insecure_plaintext());
-    let config = config.authorities(&options.authorities).join_timeout(JOIN_TIMEOUT);
+    let config = config.authorities(&options.authorities).join_timeout(options.timing.join);
     let member = Arc::new(Member::bind(config.advertised(options.advertised.to_string()))?);
     say(&format!("ready {} {}", member.address(), authority.address()));
     let store: Arc<dyn Store> = Arc::new(Postgres::connect(&options.postgres).await?);
@@ -72,7 +73,9 @@ pub(crate) async fn run(
     let counter =
         move |start: Start<Counter>| Counter::load(start, store.clone(), of_counters.clone());
     let node = Node::builder(&options.name).cluster(member.way()).actor(counter).build();
-    member.join().await?;
+    if let Err(why) = member.join().await {
+        return not_joined(why);
+    }
     diary.joined();
     say("joined");
     let is_over = Arc::new(AtomicBool::new(false));
@@ -112,6 +115,18 @@ pub(crate) async fn run(
             Some(order) => say(&format!("`{order}` is not known")),
             None => return Ok(ExitCode::SUCCESS),
         }
+    }
+}
+
+/// How a life ends that is no member after its time: one that came later could be one, unless this
+/// program is wrong.
+fn not_joined(why: NotJoined) -> Result<ExitCode, Box<dyn std::error::Error + Send + Sync>> {
+    match why {
+        NotJoined::NameTaken(_) | NotJoined::Unreachable(_) => {
+            eprintln!("the node could not join: {why}");
+            Ok(ExitCode::from(NOT_JOINED))
+        }
+        why => Err(why.into()),
     }
 }
 

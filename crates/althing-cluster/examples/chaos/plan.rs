@@ -120,6 +120,11 @@ pub(crate) struct Planned {
     pub(crate) lasts: Duration,
 }
 
+/// After most kills of etcd it is not killed for so many leases more: a new leader waits for up to
+/// two before it gives the buckets of the dead to others, and until then little runs that a fault
+/// could meet.
+const ETCD_RESTS_LEASES: u32 = 3;
+
 /// Draws a plan: faults until that time, in the order of their beginnings.
 pub(crate) fn draw(seed: u64, time: Duration, lease: Duration) -> Vec<Planned> {
     let longest = LONGEST.min(time / 3);
@@ -127,6 +132,7 @@ pub(crate) fn draw(seed: u64, time: Duration, lease: Duration) -> Vec<Planned> {
     let mut busy = [Duration::ZERO; NODES + 1];
     let mut plan: Vec<Planned> = Vec::new();
     let mut alone_until = Duration::ZERO;
+    let mut etcd_rests_until = Duration::ZERO;
     let mut deck = Vec::new();
     let mut at = Duration::from_millis(500);
     while at < time {
@@ -147,13 +153,19 @@ pub(crate) fn draw(seed: u64, time: Duration, lease: Duration) -> Vec<Planned> {
             }
             let lasts = lasts.min(time.saturating_sub(at).max(Duration::from_millis(200)));
             let is_free = if is_heavy { busy.iter().all(|until| *until <= at) } else { true };
-            let is_let = !fault.is_of_a_node() && fault != Fault::EtcdKill || alone_until <= at;
+            let is_let = match fault {
+                Fault::EtcdKill => alone_until.max(etcd_rests_until) <= at,
+                fault => !fault.is_of_a_node() || alone_until <= at,
+            };
             if is_free && is_let && fault.ends().iter().all(|end| busy[*end] <= at) {
                 if is_heavy {
                     alone_until = at + lasts + REST;
                 }
                 for end in fault.ends() {
                     busy[end] = at + lasts + REST;
+                }
+                if fault == Fault::EtcdKill && random.below(4) > 0 {
+                    etcd_rests_until = at + lasts + lease * ETCD_RESTS_LEASES;
                 }
                 plan.push(Planned { at, fault, lasts });
                 at += Duration::from_millis(random.between(GAP_MS.0, GAP_MS.1));
@@ -223,6 +235,19 @@ mod tests {
         assert_ne!(plan, draw(8, Duration::from_secs(600), LEASE));
         let kinds: BTreeSet<_> = plan.iter().map(|planned| planned.fault.kind()).collect();
         assert_eq!(kinds.len(), KINDS.len(), "{kinds:?}");
+    }
+
+    #[test]
+    fn after_most_kills_of_etcd_a_new_leader_has_the_time_to_begin() {
+        for seed in 0..20 {
+            let plan = draw(seed, Duration::from_secs(600), LEASE);
+            let kills = plan.iter().filter(|planned| planned.fault == Fault::EtcdKill);
+            let kills: Vec<_> =
+                kills.map(|planned| (planned.at, planned.at + planned.lasts)).collect();
+            let rests = kills.windows(2).map(|pair| pair[1].0 - pair[0].1);
+            let long = rests.filter(|rest| *rest >= LEASE * 2).count();
+            assert!(long * 2 > kills.len(), "{long} of {}, seed {seed}", kills.len());
+        }
     }
 
     #[test]

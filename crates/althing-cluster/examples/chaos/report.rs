@@ -71,6 +71,7 @@ fn operations(history: &History) -> Vec<String> {
             deeds(Deed::Joined),
             deeds(Deed::Evicted)
         ),
+        format!("nodes that could not join in time, started again: {}", deeds(Deed::NotJoined)),
         format!(
             "begun by a former owner just after SIGCONT, refused by the fence: {}",
             checks::activations_overlap(history).ran_on

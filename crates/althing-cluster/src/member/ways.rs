@@ -11,6 +11,7 @@ use super::pack::body_len_max;
 use super::routes::Core;
 use super::{Shared, moves, topics};
 use crate::bucket::bucket_of;
+use crate::record::{Holding, Stage};
 use crate::router::{Standing, Waited};
 
 /// Parcels held for one bucket that changes hands from which on senders wait.
@@ -52,13 +53,26 @@ impl Cluster for Way {
 
     fn longest(&self, to: &ActorId) -> usize {
         let core = self.0.core.lock();
-        let hop = match bucket_of(to) {
-            Some(bucket) => core.router.next_hop(bucket),
-            None => to.origin().map(|(node, _)| node.0),
+        // While a bucket moves, what is sent now comes to its next owner.
+        let hops = match bucket_of(to) {
+            Some(bucket) => {
+                let Holding { owner, going_to, .. } = core.router.record().holding(bucket);
+                [owner, going_to]
+            }
+            None => [to.origin().map(|(node, _)| node.0), None],
         };
-        let link = hop.and_then(|hop| core.links.get(&hop));
-        let len_max = self.0.config.frame_len_max;
-        body_len_max(to, link.map_or(len_max, |link| link.len_max().min(len_max)))
+        let links = hops.into_iter().flatten().filter_map(|hop| core.links.get(&hop));
+        let len_max =
+            links.map(|link| link.len_max()).fold(self.0.config.frame_len_max, usize::min);
+        body_len_max(to, len_max)
+    }
+
+    fn longest_anywhere(&self, to: &ActorId) -> usize {
+        let core = self.0.core.lock();
+        let members = core.router.record().members.iter();
+        let hosts = members.filter(|member| member.stage != Stage::Guest);
+        let reads = hosts.map(|host| usize::try_from(host.frame_len_max).unwrap_or(usize::MAX));
+        body_len_max(to, reads.fold(self.0.config.frame_len_max, usize::min))
     }
 
     fn tell(&self, told: &Told<'_>, cx: &mut Context<'_>) -> Taken {

@@ -25,6 +25,20 @@ pub(crate) fn any_port() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
+/// The authority of a cluster that is called `test`, in plaintext, and the directory that has to
+/// outlive it.
+pub(crate) fn authority() -> (tempfile::TempDir, Authority) {
+    authority_with(Tls::insecure_plaintext())
+}
+
+/// The same with certificates; its record is at `record` in the directory.
+pub(crate) fn authority_with(tls: Tls) -> (tempfile::TempDir, Authority) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let record = directory.path().join("record");
+    let authority = Authority::start("test", &record, any_port(), LEASE, tls);
+    (directory, authority.expect("it starts"))
+}
+
 /// A directory, and the authority of a cluster, in the test's own process.
 pub(crate) struct Scene {
     pub(crate) directory: tempfile::TempDir,

@@ -225,6 +225,12 @@ impl Agenda {
         self.remove(&(mark.owner.clone(), mark.name.clone()));
     }
 
+    /// Forgets an attempt, and has those behind it go on: it cannot be sent as things are.
+    pub(super) fn set_aside(&mut self, mark: &Mark) {
+        self.on_the_way -= 1;
+        self.remove(&(mark.owner.clone(), mark.name.clone()));
+    }
+
     fn try_at(&mut self, name: Name, at: Timestamp) {
         if let Some(entry) = self.entries.get_mut(&name) {
             entry.next_try = Some(at);

@@ -13,6 +13,7 @@ use super::arrivals::{Arrivals, LookWanted};
 use super::inbox::{Inbox, Taken};
 use super::reading::{PageWanted, Reading, STORE_PAUSE, later};
 use super::sending::{Answered, Outcome, Sending};
+use super::set_aside::SetAside;
 use crate::delivery::{Delivery, Mark, Posting, Settled};
 use crate::post::reminder_name;
 use crate::store::{Store, StoreError};
@@ -37,6 +38,7 @@ pub(super) struct Carrier {
     /// a reading, none of the pages that follow puts its letters before those that were passed
     /// over.
     away: HashSet<ActorId>,
+    set_aside: SetAside,
     /// What the store is still to be told.
     settled: Vec<Settled>,
     is_settling: bool,
@@ -68,7 +70,12 @@ struct SettledAll {
 }
 
 impl Carrier {
-    pub(super) fn new(store: Arc<dyn Store>, options: CourierOptions, inbox: Arc<Inbox>) -> Self {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        options: CourierOptions,
+        inbox: Arc<Inbox>,
+        set_aside: SetAside,
+    ) -> Self {
         Self {
             store,
             inbox,
@@ -76,6 +83,7 @@ impl Carrier {
             reading: Reading::new(options.in_memory_max),
             arrivals: Arrivals::new(options.in_memory_max),
             away: HashSet::new(),
+            set_aside,
             options,
             settled: Vec::new(),
             is_settling: false,
@@ -109,12 +117,20 @@ impl Carrier {
         let reminders_until = if now < self.remind_at { Timestamp(0) } else { now };
         let mut attempts = self.agenda.take(now, reminders_until, self.options.at_once_max);
         let node = ctx.node();
-        attempts.retain(|Attempt { mark, .. }| {
-            let is_here = node.is_home_of(&mark.owner);
-            if !is_here {
+        attempts.retain(|Attempt { mark, letter }| {
+            if !node.is_home_of(&mark.owner) {
                 self.agenda.let_go(mark);
+                return false;
             }
-            is_here
+            let len_max = node.longest_letter_now(&letter.to);
+            let fits = letter.body.len() <= len_max;
+            if fits {
+                self.set_aside.sent(mark);
+            } else {
+                self.set_aside.add(mark, letter, len_max);
+                self.agenda.set_aside(mark);
+            }
+            fits
         });
         if attempts.is_empty() {
             return;

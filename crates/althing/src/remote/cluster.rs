@@ -32,6 +32,12 @@ pub trait Cluster: Send + Sync + 'static {
         usize::MAX
     }
 
+    /// Bytes of the longest message that can be sent to that actor wherever it comes to live, as far
+    /// as is known now; a longer letter is not to be left for it.
+    fn longest_anywhere(&self, _to: &ActorId) -> usize {
+        usize::MAX
+    }
+
     /// Takes a parcel. Parcels that one thread sends to one actor arrive in that order, each at
     /// most once.
     ///

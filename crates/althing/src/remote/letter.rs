@@ -56,6 +56,21 @@ impl Node {
         matches!(cluster.locate(id), Location::Here(_) | Location::Arriving(_))
     }
 
+    /// Bytes of the longest letter that goes to that actor now: without a limit on this node, and
+    /// otherwise as long as its node reads.
+    pub fn longest_letter_now(&self, to: &ActorId) -> usize {
+        match &self.shared().cluster {
+            Some(cluster) if !self.is_home_of(to) => cluster.longest(to),
+            _ => usize::MAX,
+        }
+    }
+
+    /// Bytes of the longest letter that goes to that actor wherever it comes to live, as far as is
+    /// known now. Who keeps letters keeps none that is longer.
+    pub fn longest_letter(&self, to: &ActorId) -> usize {
+        self.shared().cluster.as_ref().map_or(usize::MAX, |cluster| cluster.longest_anywhere(to))
+    }
+
     /// Sends a letter to its actor, wherever that lives, and waits for the encoded reply. It waits
     /// for room in the mailbox, and has no deadline of its own.
     ///

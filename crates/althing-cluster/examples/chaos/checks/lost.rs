@@ -1,4 +1,5 @@
-//! Tells that were accepted and never ran: that may be when a node dies, and not otherwise.
+//! Tells that were accepted and never ran: that may be when a node dies, or is stopped for so long
+//! that its commits fail, and not otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,6 +8,10 @@ use crate::history::{Deed, History, Told};
 
 /// A message waits no longer for a new owner: it takes two leases where the authority died, too.
 const HELD_LEASES: u32 = 3;
+
+/// Within this PostgreSQL has to answer (`PostgresOptions::answer_within`). The commit of a process
+/// that is stopped for longer has failed when that goes on, and the turn of a tell with it.
+const ANSWER_WITHIN: Micros = 10_000_000;
 
 /// A time in which a node was dead or about to be evicted, and not all others knew.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +98,10 @@ fn deaths(history: &History) -> Vec<Death> {
                 });
                 began.min().unwrap_or(at - leases(3))
             }
+            Deed::WentOn => {
+                deaths.extend(stopped_for_long(history, &of, at));
+                continue;
+            }
             _ => continue,
         };
         let is_next = |deed| deed == Deed::Joined;
@@ -102,4 +111,16 @@ fn deaths(history: &History) -> Vec<Death> {
         deaths.push(Death { from, to: known + leases(3) });
     }
     deaths
+}
+
+/// The time for which a node was stopped that goes on then, if its commits have failed meanwhile.
+fn stopped_for_long(history: &History, node: &str, went_on: Micros) -> Option<Death> {
+    let began = history.incidents.iter().filter_map(|other| match other.deed {
+        Deed::Disturbed { from } if other.life == node => {
+            (from < went_on && other.at >= went_on).then_some(from)
+        }
+        _ => None,
+    });
+    let from = began.min()?;
+    (went_on - from > ANSWER_WITHIN).then_some(Death { from, to: went_on })
 }

@@ -161,4 +161,12 @@ fn a_tell_may_be_lost_with_a_node_and_not_otherwise() {
         it.incidents.push(incident("three.1", Deed::Evicted, 9_000_000));
     };
     assert_eq!(said(|it| (lose(it), evicted(it)).0), "");
+    // The commit of one that was stopped for long has failed when it goes on.
+    let stopped = |it: &mut History, went_on| {
+        let stop = Deed::Disturbed { from: 5_000_001 };
+        it.incidents.push(incident("two", stop, went_on + 1));
+        it.incidents.push(incident("two.1", Deed::WentOn, went_on));
+    };
+    assert_eq!(said(|it| (lose(it), stopped(it, 15_100_000)).0), "");
+    assert_said(|it| (lose(it), stopped(it, 14_900_000)).0, "was lost");
 }

@@ -51,6 +51,22 @@ fn what_failed_is_tried_again_after_a_pause_that_doubles_and_holds_up_its_lane()
 }
 
 #[test]
+fn what_is_set_aside_holds_up_nobody_and_is_there_again_when_it_is_read_again() {
+    let mut agenda = Agenda::default();
+    agenda.put(letter(">1", "a", 0));
+    agenda.put(letter(">2", "a", 0));
+    let sent = take(&mut agenda, 0, 9);
+    assert_eq!(names(&sent), [">1"]);
+    agenda.set_aside(&sent[0].mark);
+    assert_eq!((agenda.on_the_way(), agenda.len()), (0, 1));
+    let next = take(&mut agenda, 0, 9);
+    assert_eq!(names(&next), [">2"]);
+    agenda.put(letter(">1", "a", 0));
+    agenda.taken(next[0].mark.clone(), Timestamp(0));
+    assert_eq!(names(&take(&mut agenda, 0, 9)), [">1"]);
+}
+
+#[test]
 fn only_so_many_are_on_their_way() {
     let mut agenda = Agenda::default();
     for n in 0..10 {
