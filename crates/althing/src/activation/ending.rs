@@ -163,11 +163,13 @@ fn share_out(
     let mut kept = inner.take_put_aside();
     kept.extend(waiting);
     inner.put_back(kept);
-    match reason {
+    let refused = match reason {
         // The subscriptions end here: no event of theirs starts another life.
-        StopReason::Requested => (inner.take_events(), Vec::new()),
-        _ => (Vec::new(), Vec::new()),
-    }
+        StopReason::Requested => inner.take_events(),
+        _ => Vec::new(),
+    };
+    // Nobody else does it before the next life, which may begin with them.
+    (refused, inner.call_up(header.kind.len_max))
 }
 
 thread_local! {
@@ -433,6 +435,7 @@ mod tests {
     use crate::actor::{Actor, Handler};
     use crate::address::place::AnyPlace;
     use crate::node::shared::Node;
+    use crate::options::{ActorOptions, MailboxKind};
     use crate::stop_reason::StopReason;
 
     struct Sleeper;
@@ -462,5 +465,18 @@ mod tests {
             assert!(inner.extras.is_none());
             assert_eq!(inner.last_end(), StopReason::Passivated);
         }
+    }
+
+    #[tokio::test]
+    async fn an_unloaded_actor_keeps_its_place_only_though_senders_had_to_wait() {
+        let options = ActorOptions::default().mailbox(MailboxKind::Bounded(1));
+        let builder = Node::builder("unloaded").actor(async |_| Ok(Sleeper));
+        let sleeper = builder.options::<Sleeper>(options).build().get::<Sleeper>("a");
+        sleeper.send(Unload).try_tell().unwrap();
+        sleeper.send(Unload).tell().await.unwrap();
+        while !sleeper.place().header().mailbox.lock().sleeps_now() {
+            tokio::task::yield_now().await;
+        }
+        assert!(sleeper.place().header().mailbox.lock().extras.is_none());
     }
 }

@@ -92,7 +92,7 @@ impl Extras {
             && self.deferred.is_empty()
             && self.high.is_empty()
             && self.low.is_empty()
-            && self.room.is_unused()
+            && self.room.is_empty()
             && self.stop_waiters.is_empty()
             && self.watchers.is_empty()
             && self.watched.is_empty()
