@@ -100,7 +100,7 @@ impl Wake for OnWake {
 async fn fail_while(mortal: &ActorRef<Mortal>, act: impl Future<Output = ()> + Send + 'static) {
     let (release, released) = oneshot::channel();
     mortal.send(Fail(released)).try_tell().expect("there is room");
-    settle().await;
+    until("its handler", || mortal.mailbox_depth() == 0).await;
     mortal.send(Life).try_tell().expect("there is room for one beside the handler");
     let (runtime, (done, is_done)) = (Handle::current(), oneshot::channel());
     let on_wake = move || {
