@@ -184,7 +184,9 @@ impl Node {
     fn may_begin(&self, place: &Arc<dyn AnyPlace>) -> bool {
         let may_begin = !self.shared().is_shut();
         if !may_begin {
-            Run::new(place.clone()).end(&StopReason::Killed);
+            // Also if its name could have a next life.
+            place.header().mailbox.lock().shut();
+            Run::new(place.clone()).end(StopReason::Killed);
         }
         may_begin
     }
@@ -236,4 +238,30 @@ impl NodeShared {
 /// The actor of a key.
 fn find<A: Actor>(node: &Node, key: &str) -> Arc<dyn AnyPlace> {
     node.get::<A>(key).place().as_any_place()
+}
+
+#[cfg(all(test, not(althing_loom)))]
+mod tests {
+    use crate::actor::Actor;
+    use crate::address::actor_ref::ActorRef;
+    use crate::address::place::AsAnyPlace;
+    use crate::node::shared::Node;
+
+    struct Clerk;
+
+    impl Actor for Clerk {
+        const NAME: &'static str = "test.clerk";
+    }
+
+    /// The shutdown has seen everybody before the name was taken.
+    #[tokio::test]
+    async fn a_name_that_is_taken_as_its_node_is_shut_refuses() {
+        let node = Node::builder("office").actor(async |_| Ok(Clerk)).build();
+        let place = node.claim_name::<Clerk>(&"a".into()).expect("nobody has it");
+        // SAFETY: the claim is ours, and nobody has lived there.
+        unsafe { place.put(Clerk) };
+        node.shared().shut();
+        assert!(!node.may_begin(&place.as_any_place()));
+        assert!(ActorRef::from_place(place).is_stopped());
+    }
 }

@@ -36,6 +36,13 @@ pub(crate) fn discard_some<T>(what: &str, value: Option<T>) {
     }
 }
 
+/// As `discard`, one after the other: a second panic while the first unwinds would end the process.
+pub(crate) fn discard_all<T>(what: &str, values: impl IntoIterator<Item = T>) {
+    for value in values {
+        discard(what, value);
+    }
+}
+
 /// Wakes them all; a waker that panics keeps nobody else from being woken.
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
     for waker in wakers {

@@ -19,7 +19,7 @@ use crate::address::refusal::refuse_one;
 use crate::address::signal::{send_system, send_system_from, send_system_if};
 use crate::address::tie::{Tie, Ties, had, remove_until};
 use crate::address::watching::{forget_link, forget_watcher, leave_parent};
-use crate::error::AskError;
+use crate::error::{ActorError, AskError};
 use crate::mail::envelope::Envelope;
 use crate::mail::extras::{Extras, System};
 use crate::mail::mailbox::{Inner, Phase, Sent};
@@ -27,7 +27,7 @@ use crate::mail::outbox;
 use crate::metrics::Counter;
 use crate::metrics::step::Step;
 use crate::remote::outgoing::ship_end;
-use crate::shield::{discard_some, shielded, wake_all};
+use crate::shield::{discard_all, discard_some, shielded, wake_all};
 use crate::stop_reason::{StopReason, Terminated};
 use crate::timer::id::TimerId;
 use crate::timer::pending::PendingTimer;
@@ -163,11 +163,13 @@ fn share_out(
     let mut kept = inner.take_put_aside();
     kept.extend(waiting);
     inner.put_back(kept);
-    match reason {
+    let refused = match reason {
         // The subscriptions end here: no event of theirs starts another life.
-        StopReason::Requested => (inner.take_events(), Vec::new()),
-        _ => (Vec::new(), Vec::new()),
-    }
+        StopReason::Requested => inner.take_events(),
+        _ => Vec::new(),
+    };
+    // Nobody else does it before the next life, which may begin with them.
+    (refused, inner.call_up(header.kind.len_max))
 }
 
 thread_local! {
@@ -242,6 +244,8 @@ struct Farewell {
     nodes: Vec<Incarnation>,
     waits: BTreeMap<u64, Edge>,
     system: Vec<System>,
+    /// What a handler had failed with that then stopped its actor.
+    failure: Option<ActorError>,
     /// Why the life before this one ended.
     before: Option<StopReason>,
 }
@@ -298,6 +302,7 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
         nodes,
         waits: std::mem::take(&mut extras.waits),
         system,
+        failure: extras.failure.take(),
         before,
     }
 }
@@ -310,7 +315,7 @@ impl Farewell {
         // Whoever has begun another life since does not hear of it in that.
         for Tie { number, other, .. } in self.watchers.into_values() {
             let news = Terminated { id: id.clone(), reason: reason.clone() };
-            send_system_if(&other, System::Terminated(news, serial), |extras| {
+            send_system_if(&other, System::Terminated(news, serial, number), |extras| {
                 had(&extras.watched, serial, number)
             });
         }
@@ -329,9 +334,10 @@ impl Farewell {
         wake_all(self.wakers.into_values());
         ship_end(place, self.nodes, reason);
         end_timers(place, self.timers);
-        shielded("dropping what an ended actor waited for", || {
-            drop((self.waits, self.system, self.before));
-        });
+        shielded("dropping what an ended actor waited for", || drop(self.waits));
+        discard_all("dropping what an ended actor did not hear of", self.system);
+        discard_some("dropping what a handler had failed with", self.failure);
+        discard_some("dropping why an earlier life had ended", self.before);
         self.stash
     }
 }
@@ -339,12 +345,13 @@ impl Farewell {
 impl Farewell {
     /// Takes the actor off the lists of others, and tells nobody.
     fn fall_silent(self, place: &Arc<dyn AnyPlace>) {
-        let Self { watched, linked, timers, before, .. } = self;
+        let Self { watched, linked, timers, system, before, .. } = self;
         leave_watched(place, &watched);
         for link in linked.into_values() {
             forget_link(&link.other, place.header().serial(), link.number);
         }
         end_timers(place, timers);
+        discard_all("dropping what an ended actor did not hear of", system);
         discard_some("dropping why an earlier life had ended", before);
     }
 }
@@ -428,6 +435,7 @@ mod tests {
     use crate::actor::{Actor, Handler};
     use crate::address::place::AnyPlace;
     use crate::node::shared::Node;
+    use crate::options::{ActorOptions, MailboxKind};
     use crate::stop_reason::StopReason;
 
     struct Sleeper;
@@ -457,5 +465,18 @@ mod tests {
             assert!(inner.extras.is_none());
             assert_eq!(inner.last_end(), StopReason::Passivated);
         }
+    }
+
+    #[tokio::test]
+    async fn an_unloaded_actor_keeps_its_place_only_though_senders_had_to_wait() {
+        let options = ActorOptions::default().mailbox(MailboxKind::Bounded(1));
+        let builder = Node::builder("unloaded").actor(async |_| Ok(Sleeper));
+        let sleeper = builder.options::<Sleeper>(options).build().get::<Sleeper>("a");
+        sleeper.send(Unload).try_tell().unwrap();
+        sleeper.send(Unload).tell().await.unwrap();
+        while !sleeper.place().header().mailbox.lock().sleeps_now() {
+            tokio::task::yield_now().await;
+        }
+        assert!(sleeper.place().header().mailbox.lock().extras.is_none());
     }
 }

@@ -33,10 +33,15 @@ use crate::mail::batch::Batch;
 use crate::mail::envelope::Envelope;
 use crate::metrics::step::Step;
 use crate::metrics::{Counter, MessageName};
+use crate::node::env::Task;
 use crate::remote::cluster::Location;
-use crate::remote::following;
-use crate::shield::{drop_payload, shielded};
+use crate::remote::following::{self, Followed};
+use crate::shield::{discard, discard_some, drop_payload, shielded};
 use crate::stop_reason::StopReason;
+
+/// Between two looks whether a handler still has a lane to an actor that leaves: longer than most
+/// handlers take.
+const LANES_PAUSE: Duration = Duration::from_millis(1);
 
 /// A scheduled actor.
 pub(crate) struct Run {
@@ -80,12 +85,15 @@ pub(crate) struct Run {
 enum Stage {
     Begin,
     Starting(Hook),
-    Pausing(Pin<Box<dyn Future<Output = ()> + Send>>),
+    Pausing(Task),
     Serving,
     /// Nothing runs until everybody who held the actor lets it go on.
     Held,
     Hooking(Hook),
     Stopping(Hook, StopReason),
+    /// The state and what waited are gone to where the actor lives now; the end comes when no
+    /// handler has a lane to here any more.
+    Leaving(Task, StopReason),
 }
 
 /// How serving ended.
@@ -183,7 +191,7 @@ impl Run {
     }
 
     /// Ends the actor's life without hooks.
-    pub(crate) fn end(mut self, reason: &StopReason) {
+    pub(crate) fn end(mut self, reason: StopReason) {
         // Messages keep nobody alive who is not merely asked to stop.
         let _ = self.finish(reason);
     }
@@ -244,7 +252,7 @@ impl Run {
                 }
                 Served::End(reason) => reason,
             };
-            if self.finish(&end).is_break() {
+            if self.finish(end).is_break() {
                 return Poll::Ready(());
             }
         }
@@ -267,6 +275,13 @@ impl Run {
                 hook.as_mut().poll(cx)
             }
             Stage::Pausing(pause) => pause.as_mut().poll(cx).map(Ok),
+            Stage::Leaving(pause, reason) => {
+                if pause.as_mut().poll(cx).is_pending() {
+                    // Nothing is looked at: whatever comes is for who lives elsewhere.
+                    return Served::Suspended;
+                }
+                return Served::End(reason.clone());
+            }
         };
         let Poll::Ready(outcome) = outcome else {
             self.pause_turn(holding, false);
@@ -293,8 +308,12 @@ impl Run {
             },
             Stage::Stopping(_, StopReason::Restarting) => self.rebuild(Duration::ZERO),
             Stage::Stopping(_, reason) => return Served::End(reason),
-            Stage::Hooking(_) | Stage::Pausing(_) | Stage::Begin | Stage::Serving | Stage::Held => {
-            }
+            Stage::Hooking(_)
+            | Stage::Pausing(_)
+            | Stage::Begin
+            | Stage::Serving
+            | Stage::Held
+            | Stage::Leaving(..) => {}
         }
         Served::Changed
     }
@@ -358,19 +377,27 @@ impl Run {
     }
 
     /// Ends a life. `Break`: the run is over; `Continue`: the next life has something to do.
-    fn finish(&mut self, reason: &StopReason) -> ControlFlow<()> {
-        self.put_stop_back(reason);
+    fn finish(&mut self, reason: StopReason) -> ControlFlow<()> {
+        self.put_stop_back(&reason);
         let mut waiting = self.clear_out();
         self.holds = 0;
-        let leaves = matches!(reason, StopReason::Moved | StopReason::Fenced)
-            && following::follow(&self.place, &mut waiting);
+        let leaves = match reason {
+            StopReason::Moved | StopReason::Fenced => following::follow(&self.place, &mut waiting),
+            _ => Followed::Stays,
+        };
+        if leaves == Followed::NotYet {
+            let pause = self.place.header().kind.node.env.sleep(LANES_PAUSE);
+            self.stage = Stage::Leaving(pause, reason);
+            return ControlFlow::Continue(());
+        }
         let keeps =
             if std::mem::take(&mut self.refuses_waiting) { Keeps::Nothing } else { Keeps::Waiting };
-        let next = end_life(&self.place, waiting, reason, keeps);
-        if leaves {
+        let next = end_life(&self.place, waiting, &reason, keeps);
+        if leaves == Followed::Gone {
             following::watch_on(&self.place);
         }
         self.has_claim = next.is_continue();
+        discard("dropping the cause of an end", reason);
         next
     }
 
@@ -416,7 +443,7 @@ impl Run {
         }
         // SAFETY: the body is empty.
         let unheard = unsafe { &*self.body.core() }.take_stop();
-        drop(unheard);
+        discard_some("dropping what a handler had failed with", unheard);
         self.has_met_fault = false;
     }
 }

@@ -158,7 +158,8 @@ impl<A: Actor> ActorRef<A> {
         // Released before telling: the watcher may be us.
         drop(inner);
         let news = Terminated { id: self.id(), reason };
-        send_system(&watch.other, System::Terminated(news, self.place.header().serial()));
+        let serial = self.place.header().serial();
+        send_system(&watch.other, System::Terminated(news, serial, watch.number));
     }
 
     pub(crate) fn add_link(&self, link: Tie<Arc<dyn AnyPlace>>) {

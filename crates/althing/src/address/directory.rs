@@ -15,6 +15,7 @@ use crate::address::named::{Name, Named};
 use crate::address::place::{AnyPlace, Header};
 use crate::address::slots::Slots;
 use crate::node::env::HashKeys;
+use crate::shield::discard_all;
 
 /// Enough that threads seldom meet.
 const SHARDS: usize = 64;
@@ -132,7 +133,7 @@ impl Directory {
             });
             drop(named);
             // After the lock: what an actor keeps beside its state may be foreign.
-            drop(unused);
+            discard_all("dropping an address that nobody holds", unused);
             let anonymous = self.anonymous[shard].lock();
             anonymous.iter().for_each(&mut visit);
             visited += anonymous.len();

@@ -17,19 +17,14 @@ pub(crate) fn forget_watcher(place: &Arc<dyn AnyPlace>, watcher: u64, number: Ti
 }
 
 /// Takes an actor of whose end the watcher hears off the list of those that it watches, unless it
-/// watches the next life already. The caller holds the watcher's claim, so that no handler of it
-/// begins another watch meanwhile.
-pub(crate) fn end_watch(watcher: &Arc<dyn AnyPlace>, ended: u64) {
-    let header = watcher.header();
-    let watched = header.mailbox.lock().extras().watched.get(&ended).cloned();
-    let watches_on = watched.and_then(|watched| watched.other.upgrade()).is_some_and(|place| {
-        let inner = place.header().mailbox.lock();
-        inner.extras.as_ref().is_some_and(|extras| extras.watchers.contains_key(&header.serial()))
-    });
-    if !watches_on {
-        // Even a weak reference keeps the memory of a place.
-        header.mailbox.lock().extras().watched.remove(&ended);
-    }
+/// has begun to watch the next life: the news are of the watch of that number.
+pub(crate) fn end_watch(watcher: &Arc<dyn AnyPlace>, ended: u64, number: TieNumber) {
+    let mut inner = watcher.header().mailbox.lock();
+    let extras = inner.extras.as_mut();
+    let gone = extras.and_then(|extras| remove_until(&mut extras.watched, ended, number));
+    // Released before dropping. Even a weak reference keeps the memory of a place.
+    drop(inner);
+    drop(gone);
 }
 
 /// Takes an actor whose life has ended off the list of those that another one is linked to, unless

@@ -13,7 +13,7 @@ use crate::activation::guard::Bucket;
 use crate::activation::supervision::Restarts;
 use crate::address::actor_id::Incarnation;
 use crate::address::place::AnyPlace;
-use crate::address::tie::Ties;
+use crate::address::tie::{TieNumber, Ties};
 use crate::epoch::Epoch;
 use crate::error::{ActorError, ChildFailed};
 use crate::mail::envelope::Envelope;
@@ -92,7 +92,7 @@ impl Extras {
             && self.deferred.is_empty()
             && self.high.is_empty()
             && self.low.is_empty()
-            && self.room.is_unused()
+            && self.room.is_empty()
             && self.stop_waiters.is_empty()
             && self.watchers.is_empty()
             && self.watched.is_empty()
@@ -113,19 +113,28 @@ impl Extras {
 
     /// Takes the news of an actor's end that nobody has heard yet.
     pub(crate) fn take_news_of(&mut self, watched: u64) -> Vec<System> {
-        let is_news = |message: &System| match message {
-            System::Terminated(_, serial) => *serial == watched,
+        self.take_system(|message| match message {
+            System::Terminated(_, serial, _) => *serial == watched,
             _ => false,
-        };
-        let mut news = Vec::new();
+        })
+    }
+
+    fn take_system(&mut self, is_wanted: impl Fn(&System) -> bool) -> Vec<System> {
+        let mut taken = Vec::new();
         for list in [&mut self.deferred, &mut self.system] {
-            if list.iter().any(is_news) {
-                let (taken, kept) = list.drain(..).partition::<Vec<_>, _>(is_news);
+            if list.iter().any(&is_wanted) {
+                let (wanted, kept) = list.drain(..).partition::<Vec<_>, _>(&is_wanted);
                 list.extend(kept);
-                news.extend(taken);
+                taken.extend(wanted);
             }
         }
-        news
+        taken
+    }
+
+    /// Takes what concerns the children of a life that is over: that they have failed, or are to
+    /// restart together.
+    pub(crate) fn take_news_of_children(&mut self) -> Vec<System> {
+        self.take_system(|message| matches!(message, System::ChildFailed(_) | System::Restart))
     }
 
     /// Whether a handler has begun to wait and has not been suspended since. The latest wait has
@@ -168,8 +177,9 @@ pub(crate) enum System {
     Stop(StopReason),
     /// Drop everything now.
     Kill,
-    /// A watched actor stopped, whose place has this serial number.
-    Terminated(Terminated, u64),
+    /// A watched actor stopped, whose place has this serial number; and the watch that this is the
+    /// news for.
+    Terminated(Terminated, u64, TieNumber),
     /// A linked or parent actor stopped.
     Fail(StopReason),
     /// A child escalated its failure.

@@ -8,6 +8,7 @@
 mod sender;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 
 pub(crate) use sender::Line;
@@ -15,11 +16,15 @@ pub(crate) use sender::Line;
 /// Senders called up at once, at least.
 const CALLED_MIN: usize = 2;
 
+/// The number of the next place in a line; in each line, whose mailbox is locked, they rise. Of all
+/// lines of the process, so that a line need not be kept for those who have left it: a place that
+/// somebody still holds must not come again.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
 /// Senders that wait for room, in the order in which they came.
 #[derive(Default)]
 pub(crate) struct WaitingSenders {
     waiters: VecDeque<(u64, Waker)>,
-    serial: u64,
     /// How many to call up at once besides `CALLED_MIN`.
     more: usize,
 }
@@ -27,12 +32,6 @@ pub(crate) struct WaitingSenders {
 impl WaitingSenders {
     pub(crate) fn is_empty(&self) -> bool {
         self.waiters.is_empty()
-    }
-
-    /// Whether nobody has ever waited: a place in line, which somebody may still hold, has a number
-    /// that must not come again.
-    pub(crate) fn is_unused(&self) -> bool {
-        self.serial == 0 && self.waiters.is_empty()
     }
 
     /// Takes the wakers of those who may send now that there is `room`. `is_drained`: the runner is
@@ -62,9 +61,9 @@ impl WaitingSenders {
         {
             return (id, Some(std::mem::replace(&mut self.waiters[index].1, waker)));
         }
-        self.serial += 1;
-        self.waiters.push_back((self.serial, waker));
-        (self.serial, None)
+        let place = NEXT.fetch_add(1, Ordering::Relaxed);
+        self.waiters.push_back((place, waker));
+        (place, None)
     }
 
     /// Gives up a place; one who had been called up passes the call on.

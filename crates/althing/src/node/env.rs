@@ -265,14 +265,16 @@ impl Env {
     /// gone, or driven by nobody.
     pub(crate) fn sleep_here(&self, delay: Duration) -> Task {
         match self {
-            Self::Tokio(tokio) if Handle::try_current().is_ok() && !tokio.is_current() => {
+            Self::Tokio(tokio) if tokio.is_current() => self.sleep(delay),
+            Self::Tokio(_) if Handle::try_current().is_ok() => {
                 shielded("a sleep outside the node's runtime", || -> Task {
                     Box::pin(tokio::time::sleep(delay))
                 })
                 // That runtime has no timers.
-                .unwrap_or_else(|| self.sleep(delay))
+                .unwrap_or_else(|| until_over(self.sleep(delay)))
             }
-            _ => self.sleep(delay),
+            Self::Tokio(_) => until_over(self.sleep(delay)),
+            Self::Simulated(_) => self.sleep(delay),
         }
     }
 }
@@ -320,6 +322,15 @@ impl TokioEnv {
     fn is_entered(&self) -> bool {
         Handle::try_current().is_ok_and(|current| current.id() == self.runtime)
     }
+}
+
+/// A sleep by the timers of another runtime than the one that polls it, if there is one. It is over
+/// when that runtime has ended: tokio panics then.
+fn until_over(mut sleep: Task) -> Task {
+    Box::pin(poll_fn(move |cx| {
+        let what = "a sleep of a runtime that has ended";
+        shielded(what, || sleep.as_mut().poll(cx)).unwrap_or(Poll::Ready(()))
+    }))
 }
 
 /// Resolves with the first of the two.

@@ -75,7 +75,7 @@ impl Node {
             // Released before ending the life, which takes the lock.
             drop(inner);
             if is_free {
-                Run::new(place.clone()).end(&StopReason::Killed);
+                Run::new(place.clone()).end(StopReason::Killed);
             } else {
                 send_system(place, System::Kill);
             }
@@ -101,7 +101,8 @@ impl Node {
                 if stopping.is_empty() || self.elapsed() >= until {
                     break;
                 }
-                self.sleep(LOOK_EVERY).await;
+                // By the caller's clock: the node's runtime may have ended, or be driven by nobody.
+                self.shared().env.sleep_here(LOOK_EVERY).await;
             }
             stopped += asked - stopping.len();
             if asked == 0 || self.elapsed() >= until {

@@ -27,12 +27,24 @@ pub(crate) fn watch_on(place: &Arc<dyn AnyPlace>) {
     }
 }
 
+/// Whether an actor has gone to where it lives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Followed {
+    /// It lives here.
+    Stays,
+    /// A handler has a lane to here: what it still writes would come behind what others send
+    /// elsewhere. The caller keeps the claim and tries again.
+    NotYet,
+    /// Its mailbox sends elsewhere.
+    Gone,
+}
+
 /// Ships what waits for an actor whose state is gone, and has its mailbox send elsewhere from then
-/// on. The caller holds the claim. Returns whether the actor lives elsewhere.
-pub(crate) fn follow(place: &Arc<dyn AnyPlace>, waiting: &mut Vec<Envelope>) -> bool {
+/// on, unless it lives here. The caller holds the claim.
+pub(crate) fn follow(place: &Arc<dyn AnyPlace>, waiting: &mut Vec<Envelope>) -> Followed {
     let header = place.header();
     if header.location() != Some(Location::Elsewhere) {
-        return false;
+        return Followed::Stays;
     }
     // What a guard put aside came first.
     let mut first = header.mailbox.lock().take_put_aside();
@@ -42,6 +54,9 @@ pub(crate) fn follow(place: &Arc<dyn AnyPlace>, waiting: &mut Vec<Envelope>) -> 
         let mut inner = header.mailbox.lock();
         let rest = inner.take_queue();
         if rest.is_empty() {
+            if inner.has_lanes() {
+                return Followed::NotYet;
+            }
             inner.send_elsewhere();
             let system = inner.take_travelling();
             // There is no line here any more: they send to where it lives now.
@@ -49,7 +64,7 @@ pub(crate) fn follow(place: &Arc<dyn AnyPlace>, waiting: &mut Vec<Envelope>) -> 
             drop(inner);
             system.into_iter().for_each(|message| ship_system(place, message));
             wake_all(wakers);
-            return true;
+            return Followed::Gone;
         }
         drop(inner);
         ship_all(place, rest);

@@ -100,7 +100,7 @@ impl Wake for OnWake {
 async fn fail_while(mortal: &ActorRef<Mortal>, act: impl Future<Output = ()> + Send + 'static) {
     let (release, released) = oneshot::channel();
     mortal.send(Fail(released)).try_tell().expect("there is room");
-    settle().await;
+    until("its handler", || mortal.mailbox_depth() == 0).await;
     mortal.send(Life).try_tell().expect("there is room for one beside the handler");
     let (runtime, (done, is_done)) = (Handle::current(), oneshot::channel());
     let on_wake = move || {
@@ -190,5 +190,50 @@ fn the_news_of_an_end_does_not_reach_the_life_after_the_one_that_watched() {
     within(On::Workers(2), async {
         let news = tied_to_an_end(Tie::Watch).await;
         assert_eq!(lines(&news), Vec::<String>::new());
+    });
+}
+
+/// Watches at the first sign, and goes on at the second.
+struct WatchLater {
+    other: ActorRef<Mortal>,
+    signs: [oneshot::Receiver<()>; 2],
+}
+
+impl Handler<WatchLater> for Mortal {
+    type Reply = ();
+
+    async fn handle(&mut self, later: WatchLater, ctx: &mut Context<Self>) {
+        let WatchLater { other, signs: [first, second] } = later;
+        first.await.ok();
+        ctx.watch(&other);
+        second.await.ok();
+    }
+}
+
+/// While the end of the second life is being told, the watcher hears of the first.
+#[test]
+fn the_end_of_a_second_life_is_heard_of_though_that_of_the_first_is_heard_late() {
+    within(On::Workers(2), async {
+        let (mortal, _) = mortal();
+        let news = Log::default();
+        let watcher = Node::builder("other").build().spawn(Mortal { news: news.clone(), life: 1 });
+        watcher.send(Tie::Watch(mortal.clone())).await.expect("it runs");
+        let ((watch, first), (go_on, second)) = (oneshot::channel(), oneshot::channel());
+        let later = WatchLater { other: mortal.clone(), signs: [first, second] };
+        watcher.send(later).try_tell().expect("there is room");
+        settle().await;
+        let (now, when) = oneshot::channel();
+        now.send(()).expect("it is held");
+        mortal.send(Fail(when)).await.expect_err("it fails");
+        assert_eq!(mortal.send(Life).await, Ok(2), "the end of the first has been told");
+        watch.send(()).expect("it waits");
+        settle().await;
+        let heard = news.clone();
+        let act = async move {
+            go_on.send(()).expect("it waits");
+            until("the news of the first life", || !lines(&heard).is_empty()).await;
+        };
+        fail_while(&mortal, act).await;
+        until("the news of the second life", || lines(&news).len() == 2).await;
     });
 }

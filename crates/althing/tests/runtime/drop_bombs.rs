@@ -4,10 +4,14 @@
 //! A program whose drop panics during another panic is aborted by the language. So the runtime must
 //! not drop a list of foreign values in one go. Each test runs in a process of its own.
 
+use std::fmt;
 use std::future::pending;
+use std::time::Duration;
 
 use crate::support::{Flex, On, act, alone, flex, later, node, nothing, settle, soon, within};
-use althing::{Actor, ActorRef, Context, Handler, Read, ReadHandler, Receives};
+use althing::{
+    Actor, ActorError, ActorRef, Context, Handler, Node, Read, ReadHandler, Receives, Terminated,
+};
 use tokio::runtime::Builder;
 
 /// Panics when it is dropped, whatever else goes on.
@@ -116,4 +120,106 @@ fn of_messages_that_wait_when_their_runtime_ends() {
         drop(runtime);
         drop(actor);
     });
+}
+
+/// What somebody fails with.
+struct Cause(Bomb);
+
+impl fmt::Debug for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cause")
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("on purpose")
+    }
+}
+
+impl std::error::Error for Cause {}
+
+/// Does not start.
+struct Stillborn;
+
+impl Actor for Stillborn {
+    const NAME: &'static str = "test.stillborn";
+}
+
+impl Handler<Look> for Stillborn {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Look, _: &mut Context<Self>) {}
+}
+
+struct Watcher;
+
+struct Watch(ActorRef<Flex>);
+struct Wait;
+
+impl Actor for Watcher {
+    const NAME: &'static str = "test.watcher";
+
+    async fn terminated(&mut self, _: &mut Context<Self>, _: Terminated) {}
+}
+
+impl Handler<Watch> for Watcher {
+    type Reply = ();
+
+    async fn handle(&mut self, Watch(other): Watch, ctx: &mut Context<Self>) {
+        ctx.watch(&other);
+    }
+}
+
+impl Handler<Wait> for Watcher {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Wait, _: &mut Context<Self>) {
+        pending().await
+    }
+}
+
+#[test]
+fn of_the_causes_of_ends_that_a_killed_watcher_has_not_heard_of() {
+    alone("drop_bombs::of_the_causes_of_ends_that_a_killed_watcher_has_not_heard_of", || {
+        within(On::PausedTime, async {
+            let node = node();
+            let watcher = node.spawn(Watcher);
+            let failing = [flex(&node), flex(&node), flex(&node)];
+            for other in &failing {
+                watcher.send(Watch(other.clone())).await.unwrap();
+            }
+            watcher.send(Wait).try_tell().unwrap();
+            settle().await;
+            for other in failing {
+                let failing = act(|_, ctx| ctx.fail(Cause(Bomb)));
+                other.send(failing).await.unwrap();
+                other.stopped().await;
+            }
+            settle().await;
+            watcher.kill();
+            soon("the end", watcher.stopped()).await;
+        });
+    });
+}
+
+#[test]
+fn of_the_causes_of_ends_when_addresses_that_nobody_holds_are_forgotten() {
+    alone(
+        "drop_bombs::of_the_causes_of_ends_when_addresses_that_nobody_holds_are_forgotten",
+        || {
+            within(On::PausedTime, async {
+                let node = Node::builder("test")
+                    .actor(async |_| Err::<Stillborn, ActorError>(Cause(Bomb).into()))
+                    .build();
+                // Several in each part of the directory.
+                for n in 0..500 {
+                    let stillborn = node.get::<Stillborn>(n.to_string());
+                    stillborn.send(Look).await.expect_err("it does not start");
+                }
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                soon("the shutdown", node.shutdown(Duration::from_secs(1))).await;
+            });
+        },
+    );
 }

@@ -6,7 +6,8 @@ use std::num::ParseIntError;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use althing::{ActorError, AskError, Context, KeyError, Node, Start, actor};
+use crate::support::{Count, Flex, Note};
+use althing::{ActorError, ActorId, AskError, Context, KeyError, Node, Start, Wire, actor};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct RoomId(u64);
@@ -86,4 +87,24 @@ async fn a_key_that_is_no_such_thing_is_named_with_its_kind() {
         error.to_string(),
         "the key `lobby` of test.room is no RoomId: invalid digit found in string"
     );
+}
+
+#[tokio::test]
+async fn any_text_is_a_key_of_one_actor_wherever_its_identity_travels() {
+    let node = Node::builder("test").actor(async |_| Ok(Flex::default())).build();
+    let long = "x".repeat(100_000);
+    let keys = ["", "/", "a/b", "#1", "\0", "\n", "\u{202e}", "ä", "a\u{308}", &long];
+    for (at, key) in keys.iter().enumerate() {
+        for line in 0..=at {
+            assert_eq!(node.get::<Flex>(*key).send(Note(1)).await, Ok(line + 1));
+        }
+    }
+    for (at, key) in keys.iter().enumerate() {
+        let mut bytes = Vec::new();
+        node.get::<Flex>(*key).id().encode(&mut bytes);
+        let id = ActorId::decode(&bytes).expect("it is an identity");
+        assert_eq!(id.key().map(|key| &**key), Some(*key));
+        let actor = node.resolve::<Flex>(&id).expect("it is of that kind");
+        assert_eq!(actor.send(Count).await, Ok(at + 1));
+    }
 }

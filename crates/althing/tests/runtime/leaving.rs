@@ -463,3 +463,80 @@ async fn who_waits_for_room_sends_to_where_the_actor_has_gone_at_once() {
     assert_eq!(begun.elapsed(), Duration::ZERO, "nobody looks for himself");
     assert_eq!(scene.sent().iter().filter(|line| *line == "3").count(), 8);
 }
+
+/// Tells a scribe lines from within one handler, with a pause after two of them.
+struct Teller(ActorRef<Scribe>);
+
+struct TellAll {
+    lines: u32,
+    told_two: tokio::sync::oneshot::Sender<()>,
+    go_on: std::sync::mpsc::Receiver<()>,
+}
+
+impl Actor for Teller {
+    const NAME: &'static str = "test.teller";
+}
+
+impl Handler<TellAll> for Teller {
+    type Reply = ();
+
+    async fn handle(&mut self, all: TellAll, ctx: &mut Context<Self>) {
+        for line in 1..=2 {
+            self.0.write(line.to_string()).try_tell().expect("there is room");
+        }
+        // tokio lets no other thread run the task that this one was the last to wake.
+        ctx.detach(async {});
+        all.told_two.send(()).expect("it waits");
+        all.go_on.recv().expect("it is sent");
+        for line in 3..=all.lines {
+            self.0.write(line.to_string()).try_tell().expect("there is room");
+        }
+    }
+}
+
+/// What a handler tells in a row goes by a way of its own, which it has open when the actor leaves.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_tells_an_actor_while_it_leaves_is_heard_in_order_where_it_has_gone() {
+    let scene = scene(HERE);
+    let scribe = scene.scribe();
+    scribe.write("0".into()).await.expect("it runs");
+    let sealed = scene.node.seal(&id()).await.expect("it is in memory");
+    let teller = scene.node.spawn(Teller(scribe.clone()));
+    let (told_two, has_told) = tokio::sync::oneshot::channel();
+    let (go_on, paused) = std::sync::mpsc::channel();
+    let lines = 50;
+    teller.send(TellAll { lines, told_two, go_on: paused }).try_tell().expect("there is room");
+    has_told.await.expect("it tells");
+    scene.moves(Location::Elsewhere);
+    let departing = tokio::spawn(sealed.depart());
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    go_on.send(()).expect("it waits");
+    timeout(SOON, departing).await.expect("it goes").expect("it does not panic");
+    let all = async {
+        while scene.sent().len() < lines as usize {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(SOON, all).await.expect("nothing is lost");
+    assert_eq!(scene.sent(), (1..=lines).map(|line| line.to_string()).collect::<Vec<_>>());
+}
+
+/// Somebody on another node waits for the end of an actor that has ended, while a handler here that
+/// told it goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_elsewhere_hears_that_an_actor_sleeps_though_its_teller_goes_on() {
+    let scene = scene(HERE);
+    let scribe = scene.scribe();
+    let teller = scene.node.spawn(Teller(scribe.clone()));
+    let (told_two, has_told) = tokio::sync::oneshot::channel();
+    let (go_on, paused) = std::sync::mpsc::channel();
+    teller.send(TellAll { lines: 2, told_two, go_on: paused }).try_tell().expect("there is room");
+    has_told.await.expect("it tells");
+    timeout(SOON, scribe.stop()).await.expect("it stops");
+    let watch = Control::Watch { node: 7, sleepers_too: true };
+    let parcel = Parcel { to: id(), node: None, cargo: Cargo::Control(watch) };
+    scene.node.deliver(parcel).expect("it lives here");
+    let sent = scene.sent();
+    go_on.send(()).expect("it waits");
+    assert_eq!(sent, ["Ended { reason: Requested }"]);
+}

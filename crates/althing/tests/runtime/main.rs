@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod causal_order;
+mod causes;
 mod children;
+mod children_lives;
 mod close_lives;
 mod cycles;
 mod drop_bombs;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::support::{Do, Flex, Log, Note, On, later, lines, settle, within};
+use crate::support::{Do, Flex, Log, Note, On, act, later, lines, settle, within};
 use althing::{ActorOptions, ActorRef, MailboxKind, Node, SendError};
 use tokio::sync::oneshot;
 
@@ -110,5 +110,18 @@ fn a_sender_that_waits_may_be_overtaken_until_its_deadline_hands_its_message_bac
         }
         let told = waiting.await.expect("it ends");
         assert!(matches!(told, Err(SendError::Timeout(Note(7)))), "{told:?}");
+    });
+}
+
+#[test]
+fn a_sender_that_waits_is_called_up_when_the_actor_is_unloaded() {
+    within(On::PausedTime, async {
+        let options = ActorOptions::default().mailbox(MailboxKind::Bounded(1));
+        let builder = Node::builder("test").actor(async |_| Ok(Flex::default()));
+        let actor = builder.options::<Flex>(options).build().get::<Flex>("a");
+        actor.send(act(|_, ctx| ctx.passivate())).try_tell().expect("there is room");
+        let begun = tokio::time::Instant::now();
+        actor.send(Note(1)).tell().await.expect("there is room again");
+        assert_eq!(begun.elapsed(), Duration::ZERO, "it does not look for itself");
     });
 }

@@ -5,12 +5,13 @@
 //! those of its node's runtime: the asker's may have no timers, may end at any moment, or may not
 //! be running.
 
-use std::future::pending;
+use std::future::{IntoFuture, pending};
 use std::time::Duration;
 
 use crate::support::{Do, Flex, flex, later, node, nothing, watched};
 use althing::{
-    Actor, ActorRef, AskError, Context, EventHandler, Handler, Node, Published, TopicOptions,
+    Actor, ActorRef, AskError, Context, Delayed, DelayedHandler, EventHandler, Handler, Node,
+    Published, Receives, ReplyTo, TopicOptions,
 };
 use tokio::runtime::{Builder, Handle, Id, Runtime};
 
@@ -254,4 +255,75 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 fn a_node_is_not_built_on_a_runtime_without_timers() {
     let runtime = Builder::new_current_thread().build().unwrap();
     runtime.block_on(async { drop(node()) });
+}
+
+/// A current-thread runtime runs only while somebody is in its `block_on`.
+#[test]
+fn a_shutdown_keeps_its_deadline_while_its_nodes_runtime_does_not_run() {
+    watched(|| {
+        let home = Builder::new_current_thread().enable_all().build().unwrap();
+        let other = runtime();
+        let actor = actor_on(&home);
+        actor.send(later(pending())).try_tell().unwrap();
+        let node = actor.node();
+        let report = other.block_on(async {
+            tokio::time::timeout(PATIENCE, node.shutdown(Duration::from_millis(100))).await
+        });
+        assert_eq!(report.expect("it keeps its deadline").killed, [actor.id()]);
+    });
+}
+
+#[test]
+fn a_shutdown_ends_though_its_nodes_runtime_ends_meanwhile() {
+    watched(|| {
+        let (home, other) = (runtime(), runtime());
+        let actor = actor_on(&home);
+        actor.send(later(pending())).try_tell().unwrap();
+        let node = actor.node();
+        let shutdown = other.spawn(async move { node.shutdown(Duration::from_secs(60)).await });
+        std::thread::sleep(Duration::from_millis(50));
+        drop(home);
+        let report = other.block_on(async { tokio::time::timeout(PATIENCE, shutdown).await });
+        assert!(matches!(report, Ok(Ok(_))), "{report:?}");
+    });
+}
+
+/// Has somebody else give its replies.
+struct Keeper(std::sync::mpsc::Sender<ReplyTo<u32>>);
+
+struct Keep;
+
+impl Actor for Keeper {
+    const NAME: &'static str = "test.keeper";
+}
+
+impl Receives<Keep> for Keeper {
+    type Reply = u32;
+    type Way = Delayed;
+}
+
+impl DelayedHandler<Keep> for Keeper {
+    type Reply = u32;
+
+    async fn handle(&mut self, _: Keep, reply: ReplyTo<u32>, _: &mut Context<Self>) {
+        self.0.send(reply).ok();
+    }
+}
+
+/// Its deadline is by the timers of the actor's runtime, because there are no others.
+#[test]
+fn an_ask_outside_of_any_runtime_ends_though_its_actors_runtime_does_while_others_owe_the_reply() {
+    watched(|| {
+        let home = runtime();
+        let (keep, kept) = std::sync::mpsc::channel();
+        let keeper = home.block_on(async { node().spawn(Keeper(keep)) });
+        let asking = std::thread::spawn(move || block_on(keeper.send(Keep).into_future()));
+        let reply = kept.recv().expect("it is asked");
+        // It waits by now.
+        std::thread::sleep(Duration::from_millis(50));
+        drop(home);
+        let asked = asking.join().expect("it does not panic");
+        assert!(matches!(asked, Err(AskError::Timeout(_))), "{asked:?}");
+        drop(reply);
+    });
 }

@@ -17,6 +17,7 @@ use crate::address::typed::Place;
 use crate::address::watching::forget_watcher;
 use crate::error::ActorError;
 use crate::mail::reply::ReplyTo;
+use crate::shield::discard_all;
 
 impl<A: Actor> Context<A> {
     /// The actor's own address.
@@ -84,7 +85,7 @@ impl<A: Actor> Context<A> {
         });
         // Released before dropping: the cause of an end may be foreign.
         drop(inner);
-        drop(unheard);
+        discard_all("dropping the news of an end", unheard.into_iter().flatten());
     }
 
     /// Ties two lives: when one of them stops, so does the other.

@@ -10,12 +10,12 @@ use super::{Run, Stage};
 use crate::activation::ending::end_timers;
 use crate::activation::supervision::{ChildStrategy, Failure, Supervision, Verdict};
 use crate::address::place::AnyPlace;
-use crate::address::signal::send_system;
+use crate::address::signal::{send_system, send_system_if};
 use crate::error::{ActorError, AskError, ChildFailed};
 use crate::mail::extras::System;
 use crate::metrics::Counter;
 use crate::metrics::step::Step;
-use crate::shield::{panic_text, shielded, wake_all};
+use crate::shield::{discard, discard_all, discard_some, panic_text, shielded, wake_all};
 use crate::stop_reason::StopReason;
 
 impl Run {
@@ -38,7 +38,7 @@ impl Run {
         let shard = header.kind.metrics.shard();
         // The panic is the failure; what the handler had failed with before is not a second one.
         let earlier = header.mailbox.lock().extras.as_mut().and_then(|it| it.failure.take());
-        drop(earlier);
+        discard_some("dropping what a handler had failed with", earlier);
         self.take_back(shard);
         if self.policy() == Supervision::Resume && header.mailbox.lock().is_active() {
             // The others' handlers go on: they have the state that the actor keeps.
@@ -48,7 +48,7 @@ impl Run {
         }
         match &self.stage {
             Stage::Starting(_) | Stage::Begin if !self.place.is_rebuildable() => {
-                self.finish(&StopReason::NotStarted(error))
+                self.finish(StopReason::NotStarted(error))
             }
             // The life that restarts with a sibling has ended, however that went.
             Stage::Stopping(_, StopReason::Restarting) => {
@@ -57,7 +57,7 @@ impl Run {
             }
             Stage::Stopping(_, reason) => {
                 let reason = reason.clone();
-                self.finish(&reason)
+                self.finish(reason)
             }
             _ => self.supervise(error),
         }
@@ -105,20 +105,22 @@ impl Run {
                 // It may have failed as it started: now it serves.
                 self.refuses_waiting = false;
                 self.stage = Stage::Serving;
+                discard("dropping the cause of a failure", error);
                 ControlFlow::Continue(())
             }
             Verdict::RestartAfter(pause) if place.is_rebuildable() => {
                 restart_siblings(&place);
                 self.fail_handlers();
                 self.rebuild(pause);
+                discard("dropping the cause of a failure", error);
                 ControlFlow::Continue(())
             }
             Verdict::Escalate => {
                 escalate(&place, &error);
-                self.finish(&StopReason::Failed(error))
+                self.finish(StopReason::Failed(error))
             }
             Verdict::Resume | Verdict::RestartAfter(_) | Verdict::Stop => {
-                self.finish(&StopReason::Failed(error))
+                self.finish(StopReason::Failed(error))
             }
         }
     }
@@ -131,7 +133,9 @@ impl Run {
         header.kind.metrics.count(Counter::Restarted);
         header.observe(Step::Restarts);
         let mut inner = header.mailbox.lock();
-        inner.extras().restarts.count();
+        let extras = inner.extras();
+        extras.restarts.count();
+        let outlived = extras.take_news_of_children();
         if inner.end_presence() {
             header.kind.metrics.count(Counter::Stopped);
         }
@@ -154,16 +158,21 @@ impl Run {
         for child in children.into_values() {
             send_system(&child, System::Fail(StopReason::Linked(place.header().id())));
         }
+        discard_all("dropping what an earlier life did not hear of", outlived);
     }
 }
 
 /// Fails the parent as if it had panicked itself.
 fn escalate(place: &Arc<dyn AnyPlace>, error: &ActorError) {
+    let header = place.header();
     // It stays the parent's child until its end.
-    let parent = place.header().mailbox.lock().extras().parent.clone();
+    let parent = header.mailbox.lock().extras().parent.clone();
     if let Some(parent) = parent {
-        let failed = ChildFailed { child: place.header().id(), error: error.clone() };
-        send_system(&parent, System::ChildFailed(failed));
+        let failed = ChildFailed { child: header.id(), error: error.clone() };
+        // The parent may have begun another life since, which has other children.
+        send_system_if(&parent, System::ChildFailed(failed), |extras| {
+            extras.children.contains_key(&header.serial())
+        });
     }
 }
 
@@ -177,6 +186,10 @@ fn restart_siblings(place: &Arc<dyn AnyPlace>) {
     }
     let siblings = parent.header().mailbox.lock().extras().children.clone();
     let own = place.header().serial();
+    if !siblings.contains_key(&own) {
+        // The parent has begun another life since: those are that one's.
+        return;
+    }
     for (serial, sibling) in &siblings {
         let is_tied = strategy == ChildStrategy::AllForOne || *serial > own;
         if *serial != own && is_tied {

@@ -14,8 +14,11 @@ use crate::mail::envelope::Envelope;
 use crate::mail::extras::System;
 use crate::mail::mailbox::Inner;
 use crate::metrics::doing::{Activity, Doing};
-use crate::shield::wake_all;
+use crate::shield::{discard_all, wake_all};
 use crate::stop_reason::StopReason;
+
+/// What is dropped when a life ends with system messages unread.
+const UNREAD: &str = "dropping what an actor did not hear of";
 
 impl Run {
     /// What the run is at while it is suspended.
@@ -26,7 +29,7 @@ impl Run {
             Stage::Pausing(_) => Activity::Pausing,
             Stage::Held => Activity::Held,
             Stage::Hooking(_) => Activity::Hearing,
-            Stage::Stopping(..) => Activity::Stopping,
+            Stage::Stopping(..) | Stage::Leaving(..) => Activity::Stopping,
         }))
     }
 
@@ -68,7 +71,7 @@ impl Run {
             let unread = std::mem::take(system);
             // Released before dropping: the cause of an end may be foreign.
             drop(inner);
-            drop(unread);
+            discard_all(UNREAD, unread);
             return Some(Served::End(StopReason::Killed));
         }
         let fences = system.iter().any(|message| match message {
@@ -78,7 +81,7 @@ impl Run {
         if fences {
             let unread = std::mem::take(system);
             drop(inner);
-            drop(unread);
+            discard_all(UNREAD, unread);
             return Some(Served::End(StopReason::Fenced));
         }
         if matches!(self.stage, Stage::Held) {
@@ -98,7 +101,7 @@ impl Run {
                 let unread =
                     (std::mem::take(&mut extras.deferred), std::mem::take(&mut extras.system));
                 drop(inner);
-                drop(unread);
+                discard_all(UNREAD, unread.0.into_iter().chain(unread.1));
                 return Some(Served::End(reason));
             }
             if self.backs_off {
@@ -269,8 +272,8 @@ impl Run {
                         return Some(Served::End(StopReason::Fenced));
                     }
                 }
-                System::Terminated(other, serial) => {
-                    end_watch(&self.place, serial);
+                System::Terminated(other, serial, number) => {
+                    end_watch(&self.place, serial, number);
                     // SAFETY: the claim is ours; the body is empty.
                     let hook = unsafe { self.place.terminated(self.body.core(), other) };
                     self.stage = Stage::Hooking(hook);

@@ -43,9 +43,10 @@ impl Drop for Line<'_> {
     fn drop(&mut self) {
         let Some(place) = self.place.take() else { return };
         let mut inner = self.mailbox.lock();
-        let line = &mut inner.extras().room;
-        let left = line.leave(place);
-        inner.awaited = !line.is_empty();
+        let Some(extras) = &mut inner.extras else { return };
+        let left = extras.room.leave(place);
+        let is_empty = extras.room.is_empty();
+        inner.awaited = !is_empty;
         drop(inner);
         match left {
             Left::Called(next @ Some(_)) => wake_all(next),
