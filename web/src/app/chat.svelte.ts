@@ -188,6 +188,7 @@ export class Chat {
       this.uploads = new Uploads(this.#token, {
         arrived: (draft, { id }) => this.sender.dispatch({ type: 'uploaded', file: draft.key, id }),
         failed: (draft) => this.sender.dispatch({ type: 'upload_failed', file: draft.key, error: draft.error }),
+        underWay: (some) => (this.link.socket.besideFiles = some),
       });
       return this.uploads;
     });
