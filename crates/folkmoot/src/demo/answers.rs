@@ -104,8 +104,9 @@ impl Answers {
         }
         let turn = self.guests.entry(heard.guest).or_default();
         let is_first = *turn == 0;
-        let words = *turn % 3 == 0 || kind == Kind::Question || named.is_some();
-        let silence = *turn % 3 == 2;
+        // After words a reaction, then silence, then words again.
+        let words = matches!(*turn, 0 | 3) || kind == Kind::Question || named.is_some();
+        let silence = *turn == 2;
         *turn = if words { 1 } else { *turn + 1 };
         let said = if words { self.words(heard, kind, named) } else { None };
         let mut answers: Vec<Answer> = said.into_iter().collect();
