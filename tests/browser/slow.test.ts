@@ -106,6 +106,7 @@ describe('a line of 50_kbit with one queue for all', () => {
     console.info(`one queue: four messages beside an upload after ${Date.now() - began} ms`);
     speed = FREE;
     await far.allSent({ timeout: 60_000 });
+    await far.open('Harbour');
     expect(sent).toEqual(words);
     expect(closed).toBe(0);
   });
