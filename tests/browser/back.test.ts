@@ -3,7 +3,7 @@
 import type { CDPSession, Locator } from 'playwright-core';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { astrid, bo, meetIn, withAstridAndBo } from './support/scene';
+import { astrid, bo, meetIn, server, withAstridAndBo } from './support/scene';
 
 withAstridAndBo({ bo: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true } });
 let room: string;
@@ -25,7 +25,7 @@ const list = () => bo.page.getByRole('link', { name: /Harbour/ });
 
 /** From the list of rooms into the room, as people come there: the list is the page before. */
 beforeEach(async () => {
-  await bo.page.goto(new URL('/', bo.page.url()).href);
+  await bo.page.goto(server.url);
   await list().tap();
   await bo.message('the coffee').waitFor();
 });
@@ -133,6 +133,36 @@ describe('back on a phone', () => {
     await bo.page.evaluate(() => history.forward());
     await bo.message('the coffee').waitFor();
     await isInRoom();
+  });
+
+  it('leads_out_of_the_list_that_the_arrow_led_up_to', async () => {
+    // What was there before the client: Back leads there once, and not into a room again.
+    const before = await bo.page.evaluate(() => history.length);
+    await button(/^Members/).tap();
+    await panel(MEMBERS).getByRole('button', { name: 'Close' }).tap();
+    await panel(MEMBERS).waitFor({ state: 'detached' });
+    await button('Open the list of rooms').tap();
+    await list().waitFor();
+    expect(await path()).toBe('/');
+    expect(await bo.page.evaluate(() => (history.state as { at: number }).at)).toBe(0);
+    await list().tap();
+    await isInRoom();
+    // The steps of the room that was left are gone.
+    expect(await bo.page.evaluate(() => history.length)).toBeLessThanOrEqual(before);
+    await onceMoreLeadsToTheList();
+  });
+
+  it('leads_up_from_a_room_that_a_link_opened_and_not_back_into_it', async () => {
+    await bo.page.goto('about:blank');
+    await bo.page.goto(new URL(room, server.url).href);
+    await isInRoom();
+    await button('Search').tap();
+    await panel('Search').getByRole('button', { name: 'Close' }).tap();
+    await button('Open the list of rooms').tap();
+    await list().waitFor();
+    expect(await path()).toBe('/');
+    await bo.page.goBack();
+    expect(bo.page.url()).toBe('about:blank');
   });
 
   it('keeps_the_address_of_a_message_that_was_followed', async () => {

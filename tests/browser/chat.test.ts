@@ -16,6 +16,22 @@ describe('two people', () => {
     expect(await astrid.page.locator('.mention.me').count()).toBe(1);
   });
 
+  it('are_never_told_that_what_they_see_arriving_is_unread', async () => {
+    await astrid.page.evaluate(() => {
+      const told: string[] = [];
+      // Also what was taken back before anybody could see it: setting a title twice costs more than drawing a message.
+      const title = document.querySelector('title') ?? document.head;
+      new MutationObserver((changes) => told.push(...changes.flatMap(({ addedNodes }) => [...addedNodes].map((node) => node.textContent ?? ''))))
+        .observe(title, { childList: true });
+      Object.assign(window, { told });
+    });
+    for (const tide of ['One tide.', 'Two tides.', 'Three tides.']) {
+      await bo.say(tide);
+      await astrid.message(tide).waitFor();
+    }
+    expect(await astrid.page.evaluate(() => (window as unknown as { told: string[] }).told)).toEqual([]);
+  });
+
   it('see_each_other_typing', async () => {
     await bo.composer.pressSequentially('hm');
     await astrid.page.getByText('Bo Lind is typing').waitFor();

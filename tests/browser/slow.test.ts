@@ -11,6 +11,7 @@ import { SlowLine, type Speed } from './support/slow_line';
 
 /** A phone at the edge of its network. */
 const EDGE: Speed = { bytesPerSecond: 50_000 / 8, delayMs: 1_000 };
+const QUEUE: Speed = { ...EDGE, oneQueue: true };
 const GOOD: Speed = { bytesPerSecond: 1_600_000 / 8, delayMs: 75 };
 const STILL: Speed = { bytesPerSecond: 0, delayMs: 0 };
 const STILL_MS = 30_000;
@@ -28,6 +29,8 @@ beforeAll(async () => {
   line = await SlowLine.before(server.url, () => speed);
   far = await Person.arrive(browser, 'far');
   await far.joinBy((await astrid.invite()).replace(server.url, line.url), 'Far Away');
+  await far.createRoom('Beach');
+  await far.open('Harbour');
 });
 afterAll(async () => {
   await far?.context.close();
@@ -75,6 +78,37 @@ describe.each([['1600_kbit', GOOD], ['50_kbit', EDGE]])('a line of %s', (name, o
     const dropped = await far.page.evaluate(() => document.querySelectorAll('[data-pending="failed"]').length);
     expect(dropped).toBe(0);
     expect(far.errors).toEqual([]);
+  });
+});
+
+describe('a line of 50_kbit with one queue for all', () => {
+  // A message waits behind what an upload has put there, longer than an answer is waited for otherwise.
+  it('has_messages_pass_beside_an_upload_each_sent_once', async () => {
+    speed = FREE;
+    const sent: string[] = [];
+    const devtools = await far.context.newCDPSession(far.page);
+    await devtools.send('Network.enable');
+    devtools.on('Network.webSocketFrameSent', ({ response: { payloadData } }) => {
+      sent.push(...[...payloadData.matchAll(/"body":"(queued \d)"/g)].map(([, body]) => body ?? ''));
+    });
+    let closed = 0;
+    devtools.on('Network.webSocketClosed', () => (closed += 1));
+    await attach(far, text('long.txt', 'tide\n'.repeat(60_000)));
+    speed = QUEUE;
+    await far.say('with a long file.');
+    await far.page.locator('[data-pending] progress').waitFor();
+    // In another room, where nothing waits for the file.
+    await far.page.getByRole('link', { name: 'Beach' }).click();
+    const began = Date.now();
+    const words = [0, 1, 2, 3].map((n) => `queued ${n}`);
+    for (const word of words) await far.say(word);
+    for (const word of words) await far.message(word).waitFor({ timeout: 120_000 });
+    console.info(`one queue: four messages beside an upload after ${Date.now() - began} ms`);
+    speed = FREE;
+    await far.allSent({ timeout: 60_000 });
+    await far.open('Harbour');
+    expect(sent).toEqual(words);
+    expect(closed).toBe(0);
   });
 });
 

@@ -9,6 +9,8 @@ export interface Speed {
   bytesPerSecond: number;
   /** From one end to the other. */
   delayMs: number;
+  /** What came first leaves first, as in a modem that holds a long queue; else connections take turns. */
+  oneQueue?: boolean;
 }
 
 const TICK_MS = 20;
@@ -16,7 +18,11 @@ const TICK_MS = 20;
 /** What leaves at once, of one connection: they take turns. */
 const PACKET_BYTES = 1_460;
 
-/** One direction. What a connection has on its way is one piece; its sender waits for it, and so notices how slow it is. */
+/** Of one connection in a queue for all; then its sender waits. */
+const WINDOW_BYTES = 16_384;
+
+/** One direction. What a connection has on its way is one piece, or a window full of them where there is one queue for all;
+ *  its sender waits for it, and so notices how slow it is. */
 class Lane {
   #waiting: { due: number; bytes: Buffer; from: Socket; to: Socket }[] = [];
   readonly #speed: () => Speed;
@@ -28,7 +34,8 @@ class Lane {
 
   carry(from: Socket, to: Socket): void {
     from.on('data', (bytes: Buffer) => {
-      from.pause();
+      const before = this.#waiting.filter((piece) => piece.from === from).reduce((sum, piece) => sum + piece.bytes.length, 0);
+      if (this.#speed().oneQueue !== true || before + bytes.length >= WINDOW_BYTES) from.pause();
       this.#waiting.push({ due: performance.now() + this.#speed().delayMs, bytes, from, to });
     });
   }
@@ -48,7 +55,11 @@ class Lane {
       this.#credit -= packet.length;
       if (!piece.to.destroyed) piece.to.write(packet);
       if (packet.length === piece.bytes.length || piece.to.destroyed) piece.from.resume();
-      else this.#waiting.push({ ...piece, bytes: piece.bytes.subarray(packet.length) });
+      else {
+        const rest = { ...piece, bytes: piece.bytes.subarray(packet.length) };
+        if (this.#speed().oneQueue === true) this.#waiting.unshift(rest);
+        else this.#waiting.push(rest);
+      }
     }
   }
 }

@@ -188,6 +188,7 @@ export class Chat {
       this.uploads = new Uploads(this.#token, {
         arrived: (draft, { id }) => this.sender.dispatch({ type: 'uploaded', file: draft.key, id }),
         failed: (draft) => this.sender.dispatch({ type: 'upload_failed', file: draft.key, error: draft.error }),
+        underWay: (some) => (this.link.socket.besideFiles = some),
       });
       return this.uploads;
     });
@@ -354,6 +355,14 @@ export class Chat {
         this.sender.dispatch({ type: 'acknowledged', key: event.key });
       } else if (event.seq > before.last_seq) this.#listener.arrived(event, view);
     }
+    this.#readWhatIsSeen();
+  }
+
+  /** Whoever is at the end of the open room sees what comes. Counted before it is drawn: else the list of rooms and the
+   *  page's title would say for a moment that it is unread. */
+  #readWhatIsSeen(): void {
+    const open = this.#open === undefined ? undefined : this.#conversations.get(this.#open);
+    if (open?.isAtEnd === true) this.reading.reached(open.room, open.timeline.lastSeq);
   }
 
   #onUserPublication(payload: unknown): void {

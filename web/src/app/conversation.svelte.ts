@@ -47,6 +47,8 @@ export class Conversation {
   refetched = $state(false);
   loadFailed = $state(false);
   anchor: Anchor = 'end';
+  /** It is on the page, with its newest message in view. */
+  isAtEnd = false;
   replyTo = $state.raw<ReplyRef>();
   /** So many times files were chosen that are not among the drafts yet. */
   attaching = $state(0);

@@ -178,11 +178,13 @@ export class Folkmoot {
     return this.strings.error_generic(failure instanceof Error ? failure.message : String(failure));
   }
 
-  async #welcome({ token, user, device }: SignedIn): Promise<void> {
+  async #welcome({ token, user, device, begins_in }: SignedIn): Promise<void> {
     // Who follows a link may have been somebody else here until now.
     await this.#end(false);
     const session: KeptSession = { token, user, device };
     this.keep.setSession(session);
+    // A newcomer lands where the server says, as if they had been there last.
+    if (begins_in !== undefined) this.keep.opened(user.id, begins_in);
     this.signedOutByServer = false;
     this.#begin(session);
   }

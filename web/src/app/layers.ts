@@ -8,22 +8,31 @@
 interface Step {
   at: number;
   over: number;
+  /** The place of the latest step before this one that showed the page above all others, if one did. */
+  top?: number | undefined;
 }
 
 /** Wider pages show a panel beside the room, and Back leads to another page there. */
 const COVERS = '(max-width: 1000px)';
 
+/** The page above all others: the list of rooms. */
+const TOP = '/';
+
 export class Layers {
   readonly #open: { close: () => void }[] = [];
+  readonly #moved: () => void;
   #path = location.pathname;
   #here: Step;
+  /** The browser was asked to go back to the page above all others, and has not arrived yet. */
+  #rising = false;
 
   /** `moved` is told that Back or Forward have led to another page. */
   constructor(moved: () => void) {
+    this.#moved = moved;
     // After a reload nothing lies over the page, whatever its step says.
     this.#here = stepOf(history.state) ?? { at: 0, over: 0 };
     this.#replace(this.#here, location.href);
-    window.addEventListener('popstate', () => this.#arrive(moved));
+    window.addEventListener('popstate', () => this.#arrive());
   }
 
   /** Something lies over the page now, and `close` takes it away; returns what is called when it is gone. */
@@ -31,7 +40,7 @@ export class Layers {
     if (!matchMedia(COVERS).matches) return () => undefined;
     const layer = { close };
     this.#open.push(layer);
-    if (this.#open.length > this.#here.over) this.#push({ at: this.#here.at + 1, over: this.#open.length }, location.href);
+    if (this.#open.length > this.#here.over) this.#push(this.#next(), location.href);
     return () => {
       const index = this.#open.indexOf(layer);
       if (index >= 0) this.#open.splice(index, 1);
@@ -41,9 +50,21 @@ export class Layers {
   /** Goes to another page: what lay over this one goes. */
   go(path: string): void {
     this.#closeDownTo(0);
-    const { at, over } = this.#here;
-    if (over > 0) this.#replace({ at, over: 0 }, path);
-    else this.#push({ at: at + 1, over: 0 }, path);
+    if (this.#here.over > 0) this.#replace({ ...this.#here, over: 0 }, path);
+    else this.#push(this.#next(), path);
+  }
+
+  /** Goes up to the page above all others, as the arrow at the top of a native app does: what lies between is left, and
+   *  Back does not lead into it again. If none was seen in this tab, the tab's first page becomes it. */
+  up(): void {
+    if (this.#rising) return;
+    this.#closeDownTo(0);
+    const { at, top = 0 } = this.#here;
+    const steps = at - top;
+    this.#rising = true;
+    // A browser forgets steps that are too long ago, and goes nowhere then.
+    if (steps > 0 && steps < history.length) history.go(-steps);
+    else this.#risen();
   }
 
   /** This page has another address. */
@@ -51,16 +72,25 @@ export class Layers {
     this.#replace(this.#here, path);
   }
 
-  #arrive(moved: () => void): void {
+  #risen(): void {
+    this.#rising = false;
+    this.#closeDownTo(0);
+    if (location.pathname !== TOP) this.#replace({ ...this.#here, over: 0 }, TOP);
+    this.#path = location.pathname;
+    this.#moved();
+  }
+
+  #arrive(): void {
     const before = this.#here;
     const step = stepOf(history.state);
     // A link to a place within the page makes a step of its own.
     if (step) this.#here = step;
-    else this.#replace({ at: before.at + 1, over: this.#open.length }, location.href);
+    else this.#replace(this.#next(), location.href);
+    if (this.#rising) return this.#risen();
     if (location.pathname !== this.#path) {
       this.#path = location.pathname;
       this.#closeDownTo(0);
-      moved();
+      this.#moved();
     } else if (!this.#closeDownTo(this.#here.over) && step) {
       // The step of something that is closed already.
       history.go(Math.sign(this.#here.at - before.at));
@@ -72,6 +102,12 @@ export class Layers {
     const closing = this.#open.splice(count);
     for (const layer of closing.reverse()) layer.close();
     return closing.length > 0;
+  }
+
+  /** The step after this one. */
+  #next(): Step {
+    const { at, top } = this.#here;
+    return { at: at + 1, over: this.#open.length, top: this.#path === TOP ? at : top };
   }
 
   #push(step: Step, path: string): void {
@@ -93,5 +129,6 @@ export class Layers {
 function stepOf(state: unknown): Step | undefined {
   if (typeof state !== 'object' || state === null || !('at' in state) || !('over' in state)) return undefined;
   const { at, over } = state;
-  return typeof at === 'number' && typeof over === 'number' ? { at, over } : undefined;
+  if (typeof at !== 'number' || typeof over !== 'number') return undefined;
+  return { at, over, top: 'top' in state && typeof state.top === 'number' ? state.top : undefined };
 }

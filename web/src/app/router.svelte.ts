@@ -22,6 +22,11 @@ export class Router {
     this.route = route;
   }
 
+  /** Up to the list of rooms, which is the page above all others on a phone. */
+  up(): void {
+    this.layers.up();
+  }
+
   replace(route: Route): void {
     this.layers.replace(formatRoute(route));
     this.route = route;

@@ -9,8 +9,8 @@ import { refusalOf, type Refusal } from '../model/upload';
 import type { Attachment, AttachmentLimits, RoomId } from '../protocol/generated/chat';
 import type { Conversation } from './conversation.svelte';
 
-/** Files under way at once: more only share the same line. */
-const UNDER_WAY_MAX = 3;
+/** Files under way at once: more only share the same line, and what is said meanwhile waits for each of them. */
+const UNDER_WAY_MAX = 1;
 const PAUSE_MS_MIN = 1_000;
 const PAUSE_MS_MAX = 30_000;
 
@@ -46,6 +46,8 @@ export interface UploadsListener {
   arrived(draft: Draft, attachment: Attachment): void;
   /** The server refused it. */
   failed(draft: Draft): void;
+  /** Whether files are on their way now. */
+  underWay(some: boolean): void;
 }
 
 export class Uploads {
@@ -148,6 +150,7 @@ export class Uploads {
 
   async #send(draft: Draft): Promise<void> {
     this.#underWay += 1;
+    this.#listener.underWay(true);
     draft.state = 'sending';
     draft.progress = 0;
     draft.attempts += 1;
@@ -161,6 +164,7 @@ export class Uploads {
       if (!stop.signal.aborted) this.#onFailure(draft, failure);
     } finally {
       this.#underWay -= 1;
+      this.#listener.underWay(this.#underWay > 0);
       if (this.#wake === undefined) this.resume();
     }
   }

@@ -26,6 +26,7 @@ export const de: Strings = {
   server_unreachable: 'Der Server ist nicht erreichbar. Prüfe die Verbindung und versuche es noch einmal.',
   administration: 'Verwaltung',
   setup_needed: 'Dieser Server hat noch niemanden, der ihn verwaltet. Wer das tun soll, öffnet den Link, den der Server beim Start ausgegeben hat.',
+  demo_note: 'Das ist eine Demo: Alle, denen du hier begegnest, sind Bots, außer anderen Gästen. Denk dir einen Namen und ein Passwort aus und sieh dich um.',
   part_missing: 'Dieser Teil der Seite konnte nicht geladen werden.',
   rooms: 'Räume',
   direct_messages: 'Direktnachrichten',

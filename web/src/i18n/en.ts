@@ -27,6 +27,7 @@ export const en = {
   server_unreachable: 'The server cannot be reached. Check your connection and try again.',
   administration: 'Administration',
   setup_needed: 'This server has no administrator yet. To become the first one, open the link that the server printed when it was started.',
+  demo_note: 'This is a demo: everybody you meet in it is a bot, besides other guests. Make up a name and a password, and look around.',
   part_missing: 'This part of the page could not be loaded.',
   // Rooms
   rooms: 'Rooms',

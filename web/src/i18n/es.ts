@@ -26,6 +26,7 @@ export const es: Strings = {
   server_unreachable: 'No se puede llegar al servidor. Comprueba tu conexión e inténtalo de nuevo.',
   administration: 'Administración',
   setup_needed: 'Este servidor aún no tiene administrador. Para serlo, abre el enlace que el servidor mostró al arrancar.',
+  demo_note: 'Esto es una demo: salvo otros invitados, todos aquí son bots. Invéntate un nombre y una contraseña y echa un vistazo.',
   part_missing: 'No se pudo cargar esta parte de la página.',
   rooms: 'Salas',
   direct_messages: 'Mensajes directos',

@@ -26,6 +26,7 @@ export const fr: Strings = {
   server_unreachable: 'Le serveur est injoignable. Vérifiez votre connexion et réessayez.',
   administration: 'Administration',
   setup_needed: 'Ce serveur n’a pas encore d’administrateur. Pour le devenir, ouvrez le lien que le serveur a affiché à son démarrage.',
+  demo_note: 'Ceci est une démo : hormis les autres visiteurs, tout le monde ici est un robot. Inventez un nom et un mot de passe, et regardez autour de vous.',
   part_missing: 'Cette partie de la page n’a pas pu être chargée.',
   rooms: 'Salons',
   direct_messages: 'Messages directs',

@@ -23,6 +23,7 @@ export const ja: Strings = {
   server_unreachable: 'サーバーに接続できません。通信を確認して、もう一度お試しください。',
   administration: '管理',
   setup_needed: 'このサーバーにはまだ管理者がいません。最初の管理者になるには、サーバーが起動時に表示したリンクを開いてください。',
+  demo_note: 'これはデモです。ほかのゲスト以外は全員ボットです。名前とパスワードを自由に決めて、中を見てみてください。',
   part_missing: 'ページのこの部分を読み込めませんでした。',
   rooms: 'ルーム',
   direct_messages: 'ダイレクトメッセージ',

@@ -1,6 +1,9 @@
-//! What stands above a message: a day, a new-messages line, an author. Decided from the message and the one before it.
+//! What a row of a room shows besides its message: above it a day, a new-messages line, an author, decided from the message
+//! and the one before it; below it what grew out of it.
 
 import type { MessageView } from '../protocol/generated/chat';
+import type { Grown } from './answers';
+import type { SeqRange, Timeline } from './timeline';
 
 /** Messages of one author within this time share one heading. */
 const GROUP_MS_MAX = 5 * 60 * 1000;
@@ -11,6 +14,43 @@ export interface RowHeading {
   /** The person left off before this message. */
   isNew: boolean;
   author: boolean;
+}
+
+/** All that a row is drawn from; as long as it is the same value, nothing of the row has changed. */
+export interface Row extends Partial<RowHeading> {
+  seq: number;
+  /** Not there as long as it has not been fetched. */
+  message: MessageView | undefined;
+  /** The answers that grew out of it; said once, where they begin. */
+  grown: Grown | undefined;
+  /** The last of them, where it is certain that none is missing. */
+  lastAnswer: MessageView | undefined;
+}
+
+/** The rows of a range. Those that are as they were in `before` are the same values. */
+export function rowsOf(timeline: Timeline, { from, to }: SeqRange, newAfter: number | undefined, before: readonly Row[]): Row[] {
+  const known = new Map(before.map((row) => [row.seq, row]));
+  const rows: Row[] = [];
+  for (let seq = Math.max(from, timeline.firstSeq); seq <= to; seq += 1) {
+    const row = rowAt(timeline, seq, newAfter);
+    const old = known.get(seq);
+    rows.push(old && isSame(old, row) ? old : row);
+  }
+  return rows;
+}
+
+function rowAt(timeline: Timeline, seq: number, newAfter: number | undefined): Row {
+  const message = timeline.at(seq);
+  if (!message) return { seq, message, grown: undefined, lastAnswer: undefined };
+  const grown = message.reply_to === undefined ? timeline.grownFrom(seq) : undefined;
+  const lastAnswer = grown && timeline.isWholeAfter(seq) ? timeline.at(grown.last) : undefined;
+  return { seq, message, grown, lastAnswer, ...headingOf(message, timeline.at(seq - 1), newAfter) };
+}
+
+function isSame(one: Row, other: Row): boolean {
+  const isHeadSame = one.day === other.day && one.isNew === other.isNew && one.author === other.author;
+  const isGrownSame = one.grown?.count === other.grown?.count && one.grown?.last === other.grown?.last;
+  return one.message === other.message && isHeadSame && isGrownSame && one.lastAnswer === other.lastAnswer;
 }
 
 /**

@@ -8,8 +8,11 @@ import type { Method, Reply, Request } from '../protocol/generated/methods';
 import type { RoomId } from '../protocol/generated/chat';
 import { isTerminal, type ConnectionEvent } from './connection';
 
-/** How long an rpc may take before it counts as unanswered. */
+/** How long a command may take before it counts as unanswered. */
 const CALL_TIMEOUT_MS = 10_000;
+/** As long while files go up: on a slow line what is said waits behind them, and saying it again would only make the line
+ *  longer. Whether the connection lives is known by the server's pings. */
+const CALL_TIMEOUT_BESIDE_FILES_MS = 60_000;
 const RECONNECT_MS_MIN = 300;
 /** The SDK chooses at random below a limit that doubles up to this one. */
 const RECONNECT_MS_MAX = 20_000;
@@ -79,6 +82,14 @@ export class Socket {
     this.#waiting = setTimeout(() => this.#client.connect(), ms);
     // The SDK is still telling us of the loss; it has to finish first.
     queueMicrotask(() => this.#client.disconnect());
+  }
+
+  /** Whether files are going up over the same line. */
+  set besideFiles(on: boolean) {
+    // The SDK reads it for each command, and has no other way to change it. A connection would be ended for a
+    // subscription that is answered late.
+    const { _config: config } = this.#client as unknown as { _config: { timeout: number } };
+    config.timeout = on ? CALL_TIMEOUT_BESIDE_FILES_MS : CALL_TIMEOUT_MS;
   }
 
   /** Throws ReplyError for an answer that is an error, NoReply when none came. */

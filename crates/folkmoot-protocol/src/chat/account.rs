@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::view::UserView;
 use crate::field::{self, Checked};
-use crate::id::DeviceId;
+use crate::id::{DeviceId, RoomId};
 use crate::rpc::RpcError;
 
 /// Body of `POST /api/v1/accounts`.
@@ -122,7 +122,7 @@ impl Checked for SessionCreate {
 
 /// Answer of both: the session's token is shown this once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
 pub struct SignedIn {
     /// The account.
     pub user: UserView,
@@ -130,6 +130,9 @@ pub struct SignedIn {
     pub token: String,
     /// The device.
     pub device: DeviceId,
+    /// The room in which a new account begins; only a server that lets newcomers into rooms names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begins_in: Option<RoomId>,
 }
 
 /// An error of the HTTP interface, `application/problem+json` (RFC 9457).

@@ -13,10 +13,14 @@ use crate::rpc::RpcError;
 
 /// Answer of `GET /api/v1/setup`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
 pub struct SetupState {
     /// Nobody administers the server yet.
     pub needed: bool,
+    /// Everybody who is here already is a bot: a server with `--demo`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[cfg_attr(feature = "typescript", ts(optional, as = "Option<bool>"))]
+    pub demo: bool,
     /// Who may make an account.
     pub registration: Registration,
     /// How the server shows itself.

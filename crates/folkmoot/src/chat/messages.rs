@@ -13,6 +13,7 @@ use super::error::{read_failure, room_answer, user_answer};
 use super::stream::len_within;
 use crate::account::token::random_id;
 use crate::chat::Identity;
+use crate::open_rooms::Said;
 use crate::room::view::Done;
 use crate::room::{Command, Request};
 use crate::storage::contract::RoomLog;
@@ -32,6 +33,8 @@ pub(crate) async fn send(by: &Identity, request: MessageSend) -> Result<MessageS
         // Its sender will not repeat it, but we do if its room is lost.
         key = format!("{:016x}{:016x}", random_id(), random_id());
     }
+    let open = by.server.open_rooms();
+    let heard = open.map(|_| body.clone());
     let command = Command::Send { key, body, reply_to, attachments };
     let done = match &by.sends {
         None => apply(by, room, command).await?,
@@ -41,6 +44,11 @@ pub(crate) async fn send(by: &Identity, request: MessageSend) -> Result<MessageS
         }
     };
     let seq = done.seq.ok_or(ErrorCode::Internal)?;
+    if let Some((open, body)) = open.zip(heard)
+        && !done.is_repeat
+    {
+        open.hear(room, || Said { user: by.user, seq, body });
+    }
     let (offset, at) = (done.offset, done.at);
     Ok(MessageSent { seq, offset, at, duplicate: done.is_repeat })
 }

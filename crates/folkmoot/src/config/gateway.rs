@@ -23,7 +23,9 @@ impl Default for GatewaySection {
         Self {
             // Below the 30 to 60 s after which home routers forget a connection.
             ping_s: 25,
-            pong_timeout_s: 8,
+            // A phone that sends a file at the edge of its network has ten seconds of it in a queue,
+            // and the pong waits behind that.
+            pong_timeout_s: 20,
             connect_timeout_s: 10,
             header_timeout_s: 10,
             connections_max: None,

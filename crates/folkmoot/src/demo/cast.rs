@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use folkmoot_protocol::chat::Status;
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{ErrorCode, RoomId, UserId};
 
@@ -21,6 +22,8 @@ use crate::storage::{DeviceId, NewAccount, NewDevice, UnixMillis};
 const NO_PASSWORD: &str = "!";
 /// Conversations with newcomers in which the host is there after a restart; each stays in memory.
 const GREETED_MAX: usize = 200;
+/// Shown beside a bot's name and on its card, so that nobody takes it for a person.
+const STATUS: (&str, &str) = ("🤖", "A bot of this demo");
 /// Accounts of bots are a little older than their rooms.
 const BOT_AGE_MS: u64 = 31 * 24 * 60 * 60 * 1_000;
 
@@ -47,6 +50,11 @@ impl Cast {
 
     pub(super) fn bot(&self, name: &str) -> Result<UserId, RpcError> {
         self.identity(name).map(|bot| bot.user)
+    }
+
+    /// Whether somebody is one of the bots.
+    pub(super) fn has(&self, user: UserId) -> bool {
+        self.bots.values().any(|bot| bot.user == user)
     }
 
     pub(super) fn host(&self) -> UserId {
@@ -113,7 +121,12 @@ pub(super) async fn come_in(bot: &Identity, name: &str, room: RoomId) -> Result<
 async fn bot(server: &Arc<Server>, name: &str, display_name: &str) -> Result<Identity, RpcError> {
     let found = server.directory().credentials(name.to_owned()).await;
     let (user, device) = match found.map_err(|error| read_failure(&error))? {
-        Some((account, hash)) if hash == NO_PASSWORD => (account.id, DeviceId::from_u64(0)),
+        Some((account, hash)) if hash == NO_PASSWORD => {
+            if account.status.is_none() {
+                say_what_it_is(server, account.id).await?;
+            }
+            (account.id, DeviceId::from_u64(0))
+        }
         Some(_) => {
             let text = format!("{name} is a person here; a demo needs a data directory of its own");
             return Err(RpcError::new(ErrorCode::PermissionDenied, text));
@@ -142,5 +155,14 @@ async fn make_bot(
     let signed_in = NewDevice { id: device, user, label: "demo".to_owned(), token_hash, at };
     let made = server.directory().create_account(account, signed_in).await;
     made.map_err(|error| control_failure(&error))?;
+    say_what_it_is(server, user).await?;
     Ok((user, device))
+}
+
+/// Nobody is connected yet who would have to be told.
+async fn say_what_it_is(server: &Server, user: UserId) -> Result<(), RpcError> {
+    let (emoji, text) = (STATUS.0.to_owned(), STATUS.1.to_owned());
+    let status = Some(Status { emoji, text, until: None });
+    let set = server.directory().set_status(user, status).await;
+    set.map(drop).map_err(|error| control_failure(&error))
 }

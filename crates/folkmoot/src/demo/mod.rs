@@ -1,7 +1,8 @@
 //! `--demo`: rooms in which bots have talked for a month and go on talking, so that a first look
 //! shows life. The bots use what every client uses; new accounts are let into their rooms and
-//! greeted.
+//! greeted, and answered where they say hello.
 
+mod answers;
 mod cast;
 mod history;
 mod script;
@@ -11,13 +12,15 @@ use std::time::Duration;
 
 use folkmoot_protocol::RoomId;
 use folkmoot_protocol::rpc::{DirectOpen, MessageReact, MessageSend, RpcError, TypingSet};
+use tokio::sync::mpsc;
 
 use crate::account::token::random_id;
 use crate::chat::Identity;
-use crate::chat::{members, messages, rooms};
-use crate::open_rooms::OpenRooms;
+use crate::chat::{members, messages, rooms, users};
+use crate::open_rooms::{OpenRooms, Said};
 use crate::server::Server;
 use crate::storage::{DeviceId, Seq};
+use answers::{Answer, Answers, Heard};
 use cast::Cast;
 use script::{Line, Scene, When, scenes};
 
@@ -25,6 +28,8 @@ use script::{Line, Scene, When, scenes};
 const PAUSE: Duration = Duration::from_secs(8);
 /// How long a bot types.
 const TYPING: Duration = Duration::from_millis(1_500);
+/// How long a bot reads before it answers a guest.
+const READING: Duration = Duration::from_millis(700);
 
 /// What a newcomer finds in the first direct conversation.
 const GREETING: &str = "Welcome! Everybody in these rooms is a bot, so try whatever you like: \
@@ -47,19 +52,21 @@ pub(crate) async fn start(server: &Arc<Server>) {
             return;
         }
     };
-    server.open_to_all(OpenRooms { rooms: rooms.clone(), host: cast.host() });
+    let (open, hearing) = OpenRooms::new(rooms.clone(), cast.host());
+    server.open_to_all(open);
     let (server, mut stopping) = (server.clone(), server.stopping());
     tokio::spawn(async move {
         tokio::select! {
             () = talk(&server, &cast, &scenes, &rooms) => {}
+            () = answer(&server, &cast, &rooms, hearing) => {}
             _ = stopping.changed() => {}
         }
     });
 }
 
-/// Lets a new account into the demo's rooms, if there is a demo.
-pub(crate) async fn welcome(newcomer: &Identity) -> Result<(), RpcError> {
-    let Some(open) = newcomer.server.open_rooms() else { return Ok(()) };
+/// Lets a new account into the demo's rooms, if there is a demo; returns the one to begin in.
+pub(crate) async fn welcome(newcomer: &Identity) -> Result<Option<RoomId>, RpcError> {
+    let Some(open) = newcomer.server.open_rooms() else { return Ok(None) };
     for room in &open.rooms {
         members::admit(newcomer, *room).await?;
     }
@@ -67,7 +74,44 @@ pub(crate) async fn welcome(newcomer: &Identity) -> Result<(), RpcError> {
     let host = Identity::new(server, open.host, DeviceId::from_u64(0));
     let direct = rooms::open_direct(&host, DirectOpen { user: newcomer.user }).await?;
     cast::come_in(&host, cast::HOST, direct.id).await?;
-    say(&host, direct.id, GREETING.to_owned(), None).await.map(drop)
+    say(&host, direct.id, GREETING.to_owned(), None).await?;
+    Ok(open.first())
+}
+
+/// Answers guests in the first room.
+async fn answer(server: &Server, cast: &Cast, rooms: &[RoomId], mut hearing: mpsc::Receiver<Said>) {
+    let Some(room) = rooms.first().copied() else { return };
+    let mut answers = Answers::new();
+    while let Some(said) = hearing.recv().await {
+        if cast.has(said.user) {
+            continue;
+        }
+        if let Err(error) = answer_one(server, cast, room, &mut answers, &said).await {
+            tracing::debug!(%error, "a bot could not answer");
+        }
+    }
+}
+
+async fn answer_one(
+    server: &Server,
+    cast: &Cast,
+    room: RoomId,
+    answers: &mut Answers,
+    Said { user, seq, body }: &Said,
+) -> Result<(), RpcError> {
+    let account = users::account(server, *user).await?;
+    let heard = Heard { guest: *user, name: &account.display_name, seq: *seq, body };
+    for answer in answers.to(&heard) {
+        server.node().sleep(READING).await;
+        match answer {
+            Answer::Say { who, text } => {
+                typed(server, cast, who, room).await?;
+                say(cast.identity(who)?, room, text, Some(*seq)).await?;
+            }
+            Answer::React { who, emoji } => react(cast, who, room, *seq, emoji).await?,
+        }
+    }
+    Ok(())
 }
 
 /// Goes round the rooms, one line at a time, and through their conversations again and again.
@@ -122,23 +166,38 @@ impl<'a> Talk<'a> {
         let reply_to = reply_to.and_then(|place| self.numbers.get(place).copied().flatten());
         // Counted also when nobody could speak, so that later answers find their lines.
         self.numbers.push(None);
-        let bot = cast.identity(line.who)?;
-        // Thrown out and let in again, it is there again.
-        cast::come_in(bot, line.who, room).await?;
-        messages::typing(bot, TypingSet { room, on: true }).await?;
-        server.node().sleep(TYPING).await;
-        messages::typing(bot, TypingSet { room, on: false }).await?;
-        let seq = say(bot, room, line.text.clone(), reply_to).await?;
+        typed(server, cast, line.who, room).await?;
+        let seq = say(cast.identity(line.who)?, room, line.text.clone(), reply_to).await?;
         if let Some(number) = self.numbers.last_mut() {
             *number = Some(seq);
         }
         for (who, emoji) in &line.reactions {
             server.node().sleep(TYPING).await;
-            let react = MessageReact { room, seq, emoji: (*emoji).to_owned(), on: true };
-            messages::react(cast.identity(who)?, react).await?;
+            react(cast, who, room, seq, emoji).await?;
         }
         Ok(())
     }
+}
+
+/// A bot writes what it is about to say.
+async fn typed(server: &Server, cast: &Cast, who: &str, room: RoomId) -> Result<(), RpcError> {
+    let bot = cast.identity(who)?;
+    // Thrown out and let in again, it is there again.
+    cast::come_in(bot, who, room).await?;
+    messages::typing(bot, TypingSet { room, on: true }).await?;
+    server.node().sleep(TYPING).await;
+    messages::typing(bot, TypingSet { room, on: false }).await
+}
+
+async fn react(
+    cast: &Cast,
+    who: &str,
+    room: RoomId,
+    seq: Seq,
+    emoji: &str,
+) -> Result<(), RpcError> {
+    let react = MessageReact { room, seq, emoji: emoji.to_owned(), on: true };
+    messages::react(cast.identity(who)?, react).await
 }
 
 async fn say(

@@ -126,7 +126,7 @@ fn when_of(text: &str) -> Option<When> {
     Some(When::Day { days_ago: first.parse().ok()?, minute })
 }
 
-fn bot(name: &str) -> Option<&'static str> {
+pub(super) fn bot(name: &str) -> Option<&'static str> {
     BOTS.iter().map(|(known, _)| *known).find(|known| *known == name)
 }
 

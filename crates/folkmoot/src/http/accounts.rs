@@ -67,8 +67,9 @@ pub(crate) async fn create(
         // The account is there; its room can be joined with another invite.
         tracing::warn!(%user, %room, %error, "an invited user could not join");
     }
-    demo::welcome(&identity).await?;
-    Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
+    let begins_in = demo::welcome(&identity).await?;
+    let signed_in = SignedIn { begins_in, ..signed_in(account, &token, id) };
+    Ok((StatusCode::CREATED, Json(signed_in)))
 }
 
 /// An account as it is to be stored, with its first device.
@@ -206,5 +207,5 @@ pub(super) fn new_device(
 
 pub(super) fn signed_in(account: Account, token: &Token, device: DeviceId) -> SignedIn {
     let (user, device) = (wire::user_view(account), device);
-    SignedIn { user, token: token.reveal().to_owned(), device }
+    SignedIn { user, token: token.reveal().to_owned(), device, begins_in: None }
 }

@@ -28,7 +28,8 @@ pub(crate) async fn state(State(server): State<Arc<Server>>) -> Result<Json<Setu
         server.administration().needs_setup().await.map_err(|error| read_failure(&error))?;
     let settings = &server.settings;
     let (registration, branding) = (settings.registrations.now(), settings.brand.now());
-    Ok(Json(SetupState { needed, registration, branding }))
+    let demo = server.open_rooms().is_some();
+    Ok(Json(SetupState { needed, demo, registration, branding }))
 }
 
 /// `POST /api/v1/setup`.
@@ -47,8 +48,9 @@ pub(crate) async fn create(
     let (user, id) = (new.id, device.id);
     let account = server.administration().set_up(new, device).await;
     let account = account.map_err(|error| control_failure(&error))?;
-    demo::welcome(&Identity::new(server, user, id)).await?;
-    Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
+    let begins_in = demo::welcome(&Identity::new(server, user, id)).await?;
+    let signed_in = SignedIn { begins_in, ..signed_in(account, &token, id) };
+    Ok((StatusCode::CREATED, Json(signed_in)))
 }
 
 /// `POST /api/v1/password-resets`.

@@ -657,6 +657,8 @@ export type SetupCreate = {
 export type SetupState = {
   /** Nobody administers the server yet. */
   needed: boolean,
+  /** Everybody who is here already is a bot: a server with `--demo`. */
+  demo?: boolean,
   /** Who may make an account. */
   registration: Registration,
   /** How the server shows itself. */
@@ -671,6 +673,8 @@ export type SignedIn = {
   token: string,
   /** The device. */
   device: DeviceId,
+  /** The room in which a new account begins; only a server that lets newcomers into rooms names one. */
+  begins_in?: RoomId,
 };
 
 /** What a user is up to. Emoji or text may be empty, and not both. */

@@ -13,6 +13,8 @@ import type { Conversation } from '../../app/conversation.svelte';
 const OVERSCAN = 12;
 /** Rows come and go by so many. */
 const STEP_ROWS = 4;
+/** Rows out of reach that stay until others come: what goes in the same step costs no layout of its own. */
+const SPARE_ROWS = 12;
 /** Within this distance of the end one counts as being there. */
 const END_PX = 32;
 
@@ -57,7 +59,10 @@ export class Placing {
   watch(): () => void {
     const scroller = untrack(() => this.scroller);
     if (scroller) this.#sizes.observe(scroller);
-    return () => this.#sizes.disconnect();
+    return () => {
+      this.#sizes.disconnect();
+      this.#conversation.isAtEnd = false;
+    };
   }
 
   /** Decides which rows exist, from where the view is. */
@@ -66,9 +71,10 @@ export class Placing {
     const { heights } = this.#conversation;
     const top = Math.max(0, this.#top());
     const bottom = Math.max(0, this.#top() + this.scroller.clientHeight);
-    this.#choose(top, bottom);
+    this.#choose(top, bottom, SPARE_ROWS);
     this.topVisible = heights.indexAt(top) + 1;
     this.atEnd = this.#isAtEnd();
+    this.#conversation.isAtEnd = this.atEnd;
     if (heights.count > 0) this.#conversation.want({ from: this.first + 1, to: this.last + 1 });
     this.#markRead(bottom);
   }
@@ -77,14 +83,17 @@ export class Placing {
   expect(): void {
     const { timeline, heights } = this.#conversation;
     if (this.#known === 0 || !this.atEnd || timeline.lastSeq <= this.#known) return;
+    // How tall they are is not known yet: what is in view now stays.
+    const top = heights.offsetOf(this.#known) - this.#placedHeight;
     heights.grow(timeline.lastSeq);
-    this.#choose(heights.total - this.#placedHeight, heights.total);
+    this.#choose(top, heights.total, 0);
   }
 
   /** Messages arrived or changed, or rows were chosen: the elements exist by now and can be placed. */
   update(): void {
     const { timeline, heights } = this.#conversation;
     const count = timeline.lastSeq;
+    const follows = this.#known > 0 && count > this.#known && this.atEnd && this.#awaited === undefined;
     if (count > this.#known) {
       if (this.#known > 0 && this.atEnd) this.#conversation.anchor = 'end';
       this.#known = count;
@@ -93,7 +102,10 @@ export class Placing {
     // What the room keeps no longer takes no place.
     for (; this.#gone < Math.min(count, timeline.firstSeq - 1); this.#gone += 1) heights.measure(this.#gone, 0);
     if (this.#awaited !== undefined && this.#awaited <= count) void this.jumpTo(this.#awaited);
-    this.#settle();
+    // Rows that came tell their height before they are painted. Asking for it now would have the page laid out once more
+    // for each step of a burst.
+    if (follows) this.#spread();
+    else this.#settle();
   }
 
   readonly onScroll = (): void => {
@@ -105,7 +117,7 @@ export class Placing {
     } else if (Math.abs(this.scroller.scrollTop - this.#placedAt) >= 1) {
       this.#placedAt = -1;
       this.#anchorHere();
-    }
+    } else return;
     this.chooseRows();
   };
 
@@ -126,13 +138,19 @@ export class Placing {
     this.flashed = seq;
   };
 
-  #choose(top: number, bottom: number): void {
+  /** Up to `spare` rows that exist stay though they are not needed any more. */
+  #choose(top: number, bottom: number, spare: number): void {
     const { heights } = this.#conversation;
-    const first = heights.indexAt(Math.max(0, top)) - OVERSCAN;
-    const last = heights.indexAt(bottom) + OVERSCAN;
     // In steps, so that a few pixels more or less change nothing.
-    this.first = Math.max(0, Math.floor(first / STEP_ROWS) * STEP_ROWS);
-    this.last = Math.min(heights.count - 1, Math.ceil(last / STEP_ROWS) * STEP_ROWS);
+    const from = Math.floor((heights.indexAt(Math.max(0, top)) - OVERSCAN) / STEP_ROWS) * STEP_ROWS;
+    const to = Math.ceil((heights.indexAt(bottom) + OVERSCAN) / STEP_ROWS) * STEP_ROWS;
+    const first = Math.max(0, from);
+    const last = Math.min(heights.count - 1, to);
+    const { first: before, last: after } = untrack(() => ({ first: this.first, last: this.last }));
+    const staysAbove = before < first && first - before <= spare;
+    const staysBelow = after > last && after - last <= spare && after < heights.count;
+    this.first = staysAbove ? before : first;
+    this.last = staysBelow ? after : last;
   }
 
   /** How far the view's top is below the first row's. */
@@ -166,14 +184,20 @@ export class Placing {
     this.chooseRows();
   }
 
+  /** Gives the list its length, and its rows their place in it; reads nothing of the page. */
+  #spread(): void {
+    const { heights } = this.#conversation;
+    this.space.style.height = `${heights.total}px`;
+    // Not by a transform: rows that stay where they were on the page are not painted again.
+    this.rowsBox.style.top = `${heights.offsetOf(this.first)}px`;
+  }
+
   /** Puts everything where it belongs, keeping the anchor in place. */
   #place(): void {
     const { scroller, space } = this;
     if (!scroller) return;
     const { heights, anchor } = this.#conversation;
-    space.style.height = `${heights.total}px`;
-    // Not by a transform: rows that stay where they were on the page are not painted again.
-    this.rowsBox.style.top = `${heights.offsetOf(this.first)}px`;
+    this.#spread();
     const end = scroller.scrollHeight - scroller.clientHeight;
     const wanted = anchor === 'end' ? end : space.offsetTop + heights.offsetOf(anchor.seq - 1) - anchor.delta;
     const target = Math.max(0, Math.min(end, wanted));

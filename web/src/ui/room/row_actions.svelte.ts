@@ -32,8 +32,9 @@ export class RowActions {
   }
 
   get saved(): boolean {
-    const { message, view } = this.#row();
-    return message !== undefined && this.#chat.saved.has(view.id, message.seq);
+    // Not by the view, which changes with every message of the room.
+    const { message, conversation } = this.#row();
+    return message !== undefined && this.#chat.saved.has(conversation.room, message.seq);
   }
 
   get react(): (() => void) | undefined {
