@@ -5,10 +5,13 @@
 
 mod cassandra;
 mod etcd;
+mod kafka;
+mod maven;
 mod postgres;
 mod process;
 mod watcher;
 
 pub use cassandra::CassandraServer;
 pub use etcd::EtcdServer;
+pub use kafka::KafkaServer;
 pub use postgres::PostgresServer;

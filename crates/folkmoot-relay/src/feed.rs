@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use folkmoot_protocol::rpc::RpcError;
 
-use crate::api::publish::asked;
+use crate::api::publish::{Asked, asked};
 use crate::channels::Posts;
 use crate::durable::RowKey;
 use crate::metrics::ConsumerMetrics;
@@ -29,17 +29,30 @@ pub(crate) async fn publish(
     metrics: &ConsumerMetrics,
     rows: &[Row<'_>],
 ) -> Vec<Result<(), RpcError>> {
+    let read = |row: &Row<'_>| asked(server, row.method, row.payload, &row.key);
+    publish_asked(server, metrics, rows.iter().map(read).collect()).await
+}
+
+/// The same for rows that are read already, or could not be.
+pub(crate) async fn publish_asked(
+    server: &Arc<Server>,
+    metrics: &ConsumerMetrics,
+    rows: Vec<Result<Asked, RpcError>>,
+) -> Vec<Result<(), RpcError>> {
     let outcomes = publish_all(server, rows).await;
     outcomes.iter().for_each(|outcome| metrics.rows.count(outcome));
     outcomes
 }
 
-async fn publish_all(server: &Arc<Server>, rows: &[Row<'_>]) -> Vec<Result<(), RpcError>> {
+async fn publish_all(
+    server: &Arc<Server>,
+    rows: Vec<Result<Asked, RpcError>>,
+) -> Vec<Result<(), RpcError>> {
     let mut outcomes = Vec::with_capacity(rows.len());
     let mut in_memory: Vec<Posts> = Vec::with_capacity(rows.len());
     let (mut durable, mut durable_rows) = (Posts::new(), Vec::new());
-    for (number, row) in rows.iter().enumerate() {
-        let (posts, outcome) = match asked(server, row.method, row.payload, &row.key) {
+    for (number, row) in rows.into_iter().enumerate() {
+        let (posts, outcome) = match row {
             Ok(asked) => {
                 // What is not refused is published, and the row is set aside for the rest.
                 let outcome = asked.refusal().map_or(Ok(()), Err);

@@ -18,6 +18,8 @@ mod epoch;
 mod feed;
 mod fossil;
 mod inner;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod metrics;
 mod name;
 mod nodes;

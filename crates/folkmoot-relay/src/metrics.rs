@@ -47,7 +47,7 @@ impl Published {
 #[derive(Debug, Default)]
 pub(crate) struct ConsumerMetrics {
     pub(crate) rows: Published,
-    /// Whether its database answers.
+    /// Whether its database or one of its brokers answers.
     pub(crate) is_up: AtomicBool,
     /// Rows that wait in an outbox, and those that were set aside, as of the last look.
     pub(crate) backlog_rows: AtomicU64,
@@ -56,6 +56,8 @@ pub(crate) struct ConsumerMetrics {
     pub(crate) stranded_rows: AtomicU64,
     /// How much of a log of changes is not published.
     pub(crate) lag_bytes: AtomicU64,
+    /// Records of each partition of a topic that are not published, as of the last look.
+    pub(crate) lag_records: Mutex<BTreeMap<(Arc<str>, i32), u64>>,
     /// When the transaction that is being published was committed; 0: there is none.
     pub(crate) committed_ms: AtomicI64,
 }
@@ -156,7 +158,7 @@ fn publications(
 fn consuming(page: &mut Page, consumers: &[(Arc<str>, Arc<ConsumerMetrics>)]) {
     type Read = fn(&ConsumerMetrics) -> f64;
     let gauges: [(&str, &str, Read); 6] = [
-        ("up", "Whether the database answers.", |one| {
+        ("up", "Whether the database or a broker answers.", |one| {
             f64::from(u8::from(one.is_up.load(Ordering::Relaxed)))
         }),
         ("backlog_rows", "Rows in the outbox.", |one| load(&one.backlog_rows) as f64),
@@ -178,6 +180,15 @@ fn consuming(page: &mut Page, consumers: &[(Arc<str>, Arc<ConsumerMetrics>)]) {
         page.family(&name, "gauge", help);
         for (consumer, one) in consumers {
             page.line(&name, &[("consumer", consumer)], read(one));
+        }
+    }
+    const LAG: &str = "folkmoot_relay_consumer_lag_records";
+    page.family(LAG, "gauge", "Records of a partition of a topic not published.");
+    for (consumer, one) in consumers {
+        for ((topic, partition), behind) in &*one.lag_records.lock() {
+            let partition = partition.to_string();
+            let labels = [("consumer", &**consumer), ("topic", topic), ("partition", &partition)];
+            page.line(LAG, &labels, behind);
         }
     }
 }

@@ -32,6 +32,8 @@ use crate::cdc::Cdc;
 use crate::channels::{Channels, Hub, Refused};
 use crate::durable::{DiskError, Ledger};
 use crate::inner;
+#[cfg(feature = "kafka")]
+use crate::kafka::Kafka;
 use crate::metrics::Metrics;
 use crate::nodes::NodeError;
 use crate::outbox::Outbox;
@@ -166,6 +168,8 @@ async fn start_with(
         match consumer {
             Consumer::Outbox(outbox) => outbox.start(&server, &mut consuming),
             Consumer::Cdc(cdc) => cdc.start(&server, &mut consuming),
+            #[cfg(feature = "kafka")]
+            Consumer::Kafka(kafka) => kafka.start(&server, &mut consuming),
         }
     }
     let possible = raise_descriptors();
@@ -189,6 +193,8 @@ async fn start_with(
 enum Consumer {
     Outbox(Outbox),
     Cdc(Cdc),
+    #[cfg(feature = "kafka")]
+    Kafka(Kafka),
 }
 
 impl Consumer {
@@ -196,6 +202,14 @@ impl Consumer {
         match settings.kind {
             ConsumerKind::Postgresql => Outbox::new(settings).map(Self::Outbox),
             ConsumerKind::PostgresqlCdc => Cdc::new(settings).map(Self::Cdc),
+            #[cfg(feature = "kafka")]
+            ConsumerKind::Kafka => Kafka::new(settings).map(Self::Kafka),
+            #[cfg(not(feature = "kafka"))]
+            ConsumerKind::Kafka => {
+                let text = "type kafka needs a Folkmoot that was built with `--features kafka`";
+                let text = format!("consumer `{}`: {text}", settings.name);
+                Err(SettingsError::Invalid(text))
+            }
         }
     }
 }
@@ -294,6 +308,7 @@ impl Server {
             }
             Some(member) => {
                 several::shareable(&rules, &client)?;
+                several::distinct(&settings.consumers)?;
                 several::node_of(node, &owners, member)?
             }
         };

@@ -6,6 +6,7 @@ mod api;
 mod bounds;
 mod encryption;
 mod grpc;
+mod kafka;
 mod keys;
 mod listening;
 mod proxies;
@@ -19,6 +20,9 @@ use serde::{Deserialize, Deserializer};
 pub(crate) use api::{ApiSettings, ErrorMode};
 pub(crate) use encryption::{HttpServerSettings, ListenerTls};
 pub(crate) use grpc::GrpcSettings;
+pub(crate) use kafka::KafkaSettings;
+#[cfg(feature = "kafka")]
+pub(crate) use kafka::{KafkaTls, PublicationDataMode};
 pub(crate) use keys::KeySettings;
 pub(crate) use listening::{Listening, PersonalChannel, UniSettings};
 pub(crate) use proxies::{ChannelProxies, ClientProxies, ProxySettings, RpcSettings, TlsSettings};
@@ -104,6 +108,8 @@ pub(crate) struct ConsumerSettings {
     pub(crate) postgresql: OutboxSettings,
     #[serde(default)]
     pub(crate) postgresql_cdc: CdcSettings,
+    #[serde(default)]
+    pub(crate) kafka: KafkaSettings,
 }
 
 fn yes() -> bool {
@@ -118,6 +124,8 @@ pub(crate) enum ConsumerKind {
     Postgresql,
     /// What is inserted into a table of PostgreSQL, by logical replication.
     PostgresqlCdc,
+    /// Topics of Kafka.
+    Kafka,
 }
 
 /// The table, and how it is read.

@@ -41,6 +41,47 @@ impl Asked {
     }
 }
 
+/// What only some sources of rows need.
+#[cfg(feature = "kafka")]
+impl Asked {
+    /// Of a row that was published before.
+    pub(crate) fn nothing() -> Self {
+        Self { posts: Posts::new(), refused: Vec::new() }
+    }
+
+    /// Gives an idempotency key to what has none.
+    pub(crate) fn name(&mut self, key: &Arc<str>) {
+        for (_, post) in &mut self.posts {
+            post.key.get_or_insert_with(|| key.clone());
+        }
+    }
+}
+
+/// A publication whose data stand by themselves and are not in a request.
+#[cfg(feature = "kafka")]
+pub(crate) struct Plain {
+    pub(crate) data: bytes::Bytes,
+    pub(crate) tags: std::collections::BTreeMap<String, String>,
+    pub(crate) idempotency_key: String,
+    pub(crate) delta: bool,
+    pub(crate) version: u64,
+    pub(crate) version_epoch: String,
+}
+
+/// Reads a row that is a publication for these channels.
+#[cfg(feature = "kafka")]
+pub(crate) fn asked_plain(
+    server: &Server,
+    channels: Vec<String>,
+    plain: Plain,
+    row: &RowKey,
+) -> Result<Asked, RpcError> {
+    let Plain { data: raw, tags, idempotency_key, delta, version, version_epoch } = plain;
+    let content =
+        Content { raw, tags, idempotency_key, delta, version, version_epoch, ..Content::default() };
+    many(server, &Rights::ALL, channels, || Ok(content), Some(row))
+}
+
 /// Reads a row, which is a request of either method.
 pub(crate) fn asked(
     server: &Server,

@@ -10,7 +10,7 @@ use crate::channels::{Hub, Owner};
 use crate::nodes::{NodeError, Nodes, Site, wake_owners};
 use crate::owners::Owners;
 use crate::rules::Rules;
-use crate::settings::{ClientSettings, SettingsError};
+use crate::settings::{ClientSettings, ConsumerSettings, SettingsError};
 
 /// Makes the relay one of its cluster's nodes, before anybody can ask it for anything.
 pub(super) async fn join(server: &Arc<Server>, nodes: &Arc<Nodes>) -> Result<(), NodeError> {
@@ -66,4 +66,15 @@ pub(super) fn shareable(rules: &Rules, client: &ClientSettings) -> Result<(), Se
         return Err(SettingsError::Invalid(text.to_owned()));
     }
     Ok(())
+}
+
+/// Whether nodes with the same settings can be told apart where they consume.
+pub(super) fn distinct(consumers: &[ConsumerSettings]) -> Result<(), SettingsError> {
+    let named = consumers.iter().find(|one| one.enabled && !one.kafka.instance_id.is_empty());
+    let Some(ConsumerSettings { name, .. }) = named else { return Ok(()) };
+    let text = format!(
+        "consumer `{name}`: kafka.instance_id is for a relay without --cluster-name: nodes with the \
+         same one would take each other's partitions"
+    );
+    Err(SettingsError::Invalid(text))
 }

@@ -58,6 +58,22 @@ impl Process {
         }
     }
 
+    /// Stops it where it is: connections stay, and it does nothing.
+    pub(crate) fn pause(&self) {
+        self.signal("STOP");
+    }
+
+    /// Lets it go on after `pause`.
+    pub(crate) fn resume(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.as_ref().expect("it runs").id().to_string();
+        let sent = Command::new("sh").args(["-c", "kill -s \"$0\" \"$1\"", name, &id]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "signal {name} could not be sent");
+    }
+
     /// Starts it at the address it had, unless it runs; returns when it listens.
     pub(crate) fn start_again(&mut self) {
         if self.child.is_some() {
@@ -134,15 +150,26 @@ impl Tally {
 /// A subscriber of one channel that comes back from where it was.
 pub(crate) struct Follower {
     seen: watch::Receiver<Vec<u64>>,
+    /// Whether it was ever subscribed.
+    subscribed: watch::Receiver<bool>,
     following: JoinHandle<()>,
 }
 
 impl Follower {
     pub(crate) fn start(address: &str, partition: i32) -> Self {
         let (seeing, seen) = watch::channel(Vec::new());
+        let (subscribing, subscribed) = watch::channel(false);
         let (url, channel) =
             (format!("ws://{address}/connection/websocket"), format!("news:{partition}"));
-        Self { seen, following: tokio::spawn(follow(url, channel, seeing)) }
+        let following = tokio::spawn(follow(url, channel, seeing, subscribing));
+        Self { seen, subscribed, following }
+    }
+
+    /// Waits until it is subscribed for the first time.
+    pub(crate) async fn subscribes(&mut self) {
+        let subscribed = self.subscribed.wait_for(|is| *is);
+        let subscribed = timeout(PATIENCE, subscribed).await.map(|is| is.is_ok());
+        assert_eq!(subscribed, Ok(true), "it is not subscribed");
     }
 
     /// Waits until so many more publications were seen.
@@ -151,7 +178,8 @@ impl Follower {
         self.waits(wanted).await;
     }
 
-    async fn waits(&mut self, wanted: u64) {
+    /// Waits until so many publications were seen in all.
+    pub(crate) async fn waits(&mut self, wanted: u64) {
         let heard = self.seen.wait_for(|seen| seen.len() as u64 >= wanted);
         let heard = timeout(PATIENCE, heard).await.map(|heard| heard.is_ok());
         assert_eq!(heard, Ok(true), "of {wanted} only {} came", self.seen.borrow().len());
@@ -168,10 +196,15 @@ impl Follower {
 }
 
 /// Subscribes again and again with the last position.
-async fn follow(url: String, channel: String, seeing: watch::Sender<Vec<u64>>) {
+async fn follow(
+    url: String,
+    channel: String,
+    seeing: watch::Sender<Vec<u64>>,
+    subscribing: watch::Sender<bool>,
+) {
     let mut position = None;
     loop {
-        let _ = one_connection(&url, &channel, &mut position, &seeing).await;
+        let _ = one_connection(&url, &channel, &mut position, &seeing, &subscribing).await;
         sleep(RETRY_AFTER).await;
     }
 }
@@ -182,6 +215,7 @@ async fn one_connection(
     channel: &str,
     position: &mut Option<(u64, String)>,
     seeing: &watch::Sender<Vec<u64>>,
+    subscribing: &watch::Sender<bool>,
 ) -> Option<()> {
     let (mut socket, _) = connect_async(url).await.ok()?;
     let mut subscribe = json!({ "channel": channel, "recoverable": true });
@@ -212,6 +246,7 @@ async fn one_connection(
                 let offset =
                     position.as_ref().map_or(result["offset"].as_u64().unwrap_or(0), |at| at.0);
                 *position = Some((offset, epoch));
+                subscribing.send_replace(true);
             }
             let recovered = result["publications"].as_array().into_iter().flatten();
             let pushed = reply["push"].get("pub");

@@ -13,6 +13,7 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_postgres::{Client, NoTls};
 use tokio_tungstenite::tungstenite::Message;
@@ -105,6 +106,34 @@ impl Listener {
                 return (channel.to_owned(), data.clone());
             }
         }
+    }
+
+    /// Listens beside the test, which need not read to answer pings; ends with the connection.
+    pub(crate) fn beside(mut self) -> mpsc::UnboundedReceiver<(String, Value)> {
+        let (hearing, heard) = mpsc::unbounded_channel();
+        let publication = |message: &Value| {
+            let push = &message["push"];
+            Some((push["channel"].as_str()?.to_owned(), push["pub"].get("data")?.clone()))
+        };
+        for one in self.waiting.iter().filter_map(publication) {
+            let _ = hearing.send(one);
+        }
+        tokio::spawn(async move {
+            while let Some(Ok(frame)) = self.socket.next().await {
+                let Message::Text(text) = frame else { continue };
+                for line in text.lines() {
+                    if line == "{}" {
+                        let _ = self.socket.send(Message::text("{}")).await;
+                        continue;
+                    }
+                    let message = serde_json::from_str(line).expect("JSON");
+                    if let Some(one) = publication(&message) {
+                        let _ = hearing.send(one);
+                    }
+                }
+            }
+        });
+        heard
     }
 
     /// Waits for the end of the connection; returns its code and reason.
