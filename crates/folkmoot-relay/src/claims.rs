@@ -33,6 +33,8 @@ pub(crate) struct ConnectionClaims {
     pub(crate) channels: Vec<String>,
     /// The same, with more to say about each.
     pub(crate) subs: BTreeMap<String, SubClaims>,
+    /// What backends are told of the connection when they are asked; its client never sees it.
+    pub(crate) meta: Option<Box<RawValue>>,
     /// What a backend says to the client; tokens have none.
     #[serde(skip)]
     pub(crate) data: Bytes,

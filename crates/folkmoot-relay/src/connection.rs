@@ -8,6 +8,7 @@ use folkmoot_gateway::Outbox;
 use folkmoot_protocol::frame::ClientInfo;
 use folkmoot_protocol::{DisconnectCode, Format};
 use parking_lot::Mutex;
+use serde_json::value::RawValue;
 use tokio::task::AbortHandle;
 
 use crate::payload::NotJson;
@@ -24,6 +25,8 @@ pub(crate) struct Connection {
     pub(crate) user: Arc<str>,
     /// What the backend says of the user; JSON.
     info: Mutex<Bytes>,
+    /// What backends are told of the connection when they are asked.
+    meta: Mutex<Option<Box<RawValue>>>,
     pub(crate) format: Format,
     pub(crate) outbox: Arc<Outbox>,
     /// How the client came.
@@ -77,6 +80,7 @@ impl Connection {
             session: None,
             user,
             info: Mutex::new(info),
+            meta: Mutex::new(None),
             format,
             outbox,
             origin: Origin::default(),
@@ -100,6 +104,16 @@ impl Connection {
     /// From now on the backend says something else of the user.
     pub(crate) fn set_info(&self, info: Bytes) {
         *self.info.lock() = info;
+    }
+
+    /// From now on backends are told something else of the connection.
+    pub(crate) fn set_meta(&self, meta: Option<Box<RawValue>>) {
+        *self.meta.lock() = meta;
+    }
+
+    /// What backends are told of the connection.
+    pub(crate) fn meta(&self) -> Option<Box<RawValue>> {
+        self.meta.lock().clone()
     }
 
     /// One that came like this.

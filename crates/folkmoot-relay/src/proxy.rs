@@ -65,6 +65,7 @@ struct Proxy {
     endpoint: Endpoint,
     http_headers: Vec<HeaderName>,
     emulated_headers: Vec<HeaderName>,
+    includes_meta: bool,
     failed: AtomicU64,
 }
 
@@ -104,6 +105,11 @@ impl Proxies {
 
     pub(crate) fn has(&self, event: Event) -> bool {
         self.by_event.contains_key(&event)
+    }
+
+    /// Whether the backend is told what it said of the connection for itself.
+    pub(crate) fn includes_meta(&self, event: Event) -> bool {
+        self.by_event.get(&event).is_some_and(|proxy| proxy.includes_meta)
     }
 
     /// What is kept of a client's headers: those that some backend wants.
@@ -162,7 +168,8 @@ impl Proxy {
         };
         let (http_headers, emulated_headers) =
             (names(&settings.http_headers)?, names(&settings.emulated_headers)?);
-        Ok(Self { endpoint, http_headers, emulated_headers, failed: AtomicU64::new(0) })
+        let (includes_meta, failed) = (settings.include_connection_meta, AtomicU64::new(0));
+        Ok(Self { endpoint, http_headers, emulated_headers, includes_meta, failed })
     }
 
     async fn post(&self, origin: &Origin, request: &impl Serialize) -> Result<Bytes, HttpError> {

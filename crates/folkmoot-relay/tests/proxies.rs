@@ -59,6 +59,7 @@ async fn relay(backend: SocketAddr) -> Relay {
             "enabled": true, "endpoint": format!("http://{backend}/{event}"), "timeout": "1s",
             "http_headers": ["Cookie"], "emulated_headers": ["Authorization"],
             "http": { "static_headers": { "X-Relay": "folkmoot" } },
+            "include_connection_meta": event != "publish",
         })
     };
     let settings = json!({
@@ -159,6 +160,46 @@ async fn the_backend_decides_subscriptions_publications_and_calls() {
     }
     let wanted = ["connect", "subscribe", "subscribe", "publish", "publish", "rpc"];
     assert_eq!(events, wanted);
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn what_the_backend_says_for_itself_comes_back_where_it_wants_it_and_its_client_never_sees_it()
+ {
+    let (backend, mut asked) = backend(|event, body| {
+        Some(match (event, body["meta"]["shop"].as_u64()) {
+            ("connect", _) => {
+                let meta = json!({ "shop": 7 });
+                json!({ "result": { "user": "ada", "meta": meta, "expire_at": 4_000_000_000_u64 } })
+            }
+            ("subscribe", Some(7)) => {
+                json!({ "result": { "override": { "presence": { "value": false } } } })
+            }
+            _ => json!({ "result": {} }),
+        })
+    })
+    .await;
+    let relay = relay(backend).await;
+    let mut client = Listener::open(&relay, &[]).await;
+    let reply = client.ask(json!({"id": 1, "connect": {}})).await;
+    assert!(!reply.to_string().contains("shop"), "{reply}");
+    client.ask(json!({"id": 2, "subscribe": {"channel": "news:x"}})).await;
+    client.ask(json!({"id": 3, "publish": {"channel": "news:x", "data": 1}})).await;
+    client.ask(json!({"id": 4, "rpc": {"method": "app:x"}})).await;
+    let mut metas = Vec::new();
+    while let Ok((event, _, body)) = asked.try_recv() {
+        metas.push((event, body["meta"]["shop"].clone()));
+    }
+    let wanted = [
+        ("connect", json!(null)),
+        ("subscribe", json!(7)),
+        ("publish", json!(null)),
+        ("rpc", json!(7)),
+    ];
+    assert_eq!(metas, wanted.map(|(event, shop)| (event.to_owned(), shop)));
+    // What it set otherwise for this subscription holds: nobody sees it there.
+    let presence = support::post(&relay, "presence", &json!({ "channel": "news:x" })).await;
+    assert!(presence.contains(r#""presence":{}"#), "{presence}");
     relay.stop().await;
 }
 

@@ -12,10 +12,11 @@ use serde_json::value::RawValue;
 
 use super::Origin;
 use crate::claims::{self, SubClaims};
+use crate::overrides::Overrides;
 use crate::session::Refusal;
 
 /// Of every request: which connection it is about.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct About<'a> {
     client: &'a str,
     transport: &'static str,
@@ -23,6 +24,9 @@ pub(crate) struct About<'a> {
     encoding: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     user: Option<&'a str>,
+    /// What the backend, or a token of it, said for itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meta: Option<Box<RawValue>>,
 }
 
 impl<'a> About<'a> {
@@ -37,7 +41,11 @@ impl<'a> About<'a> {
             Format::Json => ("json", "json"),
             Format::Protobuf => ("protobuf", "binary"),
         };
-        Self { client, transport: origin.transport, protocol, encoding, user }
+        Self { client, transport: origin.transport, protocol, encoding, user, meta: None }
+    }
+
+    pub(crate) fn with_meta(self, meta: Option<Box<RawValue>>) -> Self {
+        Self { meta, ..self }
     }
 }
 
@@ -143,6 +151,7 @@ pub(crate) struct Connected {
     b64data: String,
     pub(crate) channels: Vec<String>,
     pub(crate) subs: BTreeMap<String, SubClaims>,
+    pub(crate) meta: Option<Box<RawValue>>,
 }
 
 impl Connected {
@@ -160,6 +169,8 @@ pub(crate) struct Subscribed {
     data: Option<Box<RawValue>>,
     b64data: String,
     pub(crate) expire_at: i64,
+    #[serde(rename = "override")]
+    pub(crate) overrides: Overrides,
 }
 
 impl Subscribed {
@@ -180,6 +191,8 @@ pub(crate) struct Refreshed {
     pub(crate) expire_at: i64,
     info: Option<Box<RawValue>>,
     b64info: String,
+    /// `None`: what was said before.
+    pub(crate) meta: Option<Box<RawValue>>,
 }
 
 impl Refreshed {

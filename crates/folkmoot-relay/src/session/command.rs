@@ -165,6 +165,7 @@ async fn subscribe(caller: &Caller, id: u32, mut request: SubscribeRequest) -> R
         "" if rule.asks_to_subscribe(&request.channel) => {
             rule.fits(&request.channel)?;
             let answer = proxied::subscribe(caller, &request).await?;
+            rule = answer.overrides.over_shared(&rule)?;
             (answer.info(), answer.data(), answer.expire_at.max(0))
         }
         "" => {
@@ -324,6 +325,9 @@ async fn refresh(
     };
     if claims.sub != *connection.user {
         return Err(DisconnectCode::InvalidToken);
+    }
+    if claims.meta.is_some() {
+        connection.set_meta(claims.meta);
     }
     let ends_at = claims::ends_at(claims.exp, claims.expire_at);
     expiry::end_connection_at(server, connection, ends_at);

@@ -48,6 +48,9 @@ pub(crate) fn end_connection_at(server: &Arc<Server>, connection: &Arc<Connectio
                     if let Some(info) = answer.info() {
                         connection.set_info(info);
                     }
+                    if answer.meta.is_some() {
+                        connection.set_meta(answer.meta.clone());
+                    }
                     end_connection_at(&server, &connection, next_end(&answer));
                 }
             }

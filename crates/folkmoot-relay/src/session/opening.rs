@@ -46,6 +46,7 @@ pub(super) async fn open(
         opening.outbox,
     );
     let connection = Arc::new(connection.by(origin).known_as(session.clone()));
+    connection.set_meta(claims.meta);
     let ends_at = claims::ends_at(claims.exp, claims.expire_at);
     // Taken before anybody else can find the connection and subscribe it.
     let places = reserve(&server, &connection, &subs)?;
@@ -266,8 +267,8 @@ pub(super) async fn connection_claims(
 impl From<Connected> for ConnectionClaims {
     fn from(connected: Connected) -> Self {
         let data = connected.data();
-        let Connected { user, expire_at, info, b64info, channels, subs, .. } = connected;
+        let Connected { user: sub, expire_at, info, b64info, channels, subs, meta, .. } = connected;
         let expire_at = Some(expire_at);
-        Self { sub: user, expire_at, info, b64info, channels, subs, data, ..Self::default() }
+        Self { sub, expire_at, info, b64info, channels, subs, meta, data, ..Self::default() }
     }
 }

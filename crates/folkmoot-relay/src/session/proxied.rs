@@ -15,8 +15,9 @@ use crate::proxy::{self, About, Connected, Event, Origin, Refreshed, ReplyData, 
 use crate::server::Server;
 
 impl Connection {
-    fn about(&self) -> About<'_> {
-        About::new(&self.id, Some(&self.user), self.format, &self.origin)
+    fn about(&self, server: &Server, event: Event) -> About<'_> {
+        let about = About::new(&self.id, Some(&self.user), self.format, &self.origin);
+        if server.proxies.includes_meta(event) { about.with_meta(self.meta()) } else { about }
     }
 }
 
@@ -75,7 +76,7 @@ pub(super) async fn rpc(caller: &Caller, request: &RpcRequest) -> Result<RpcResu
         return Err(RpcError::method_not_found(&request.method).into());
     }
     let asked = proxy::RpcRequest {
-        about: connection.about(),
+        about: connection.about(server, Event::Rpc),
         method: &request.method,
         data: proxy::payload(&request.data),
     };
@@ -88,7 +89,8 @@ pub(super) async fn refresh(
     server: &Server,
     connection: &Connection,
 ) -> Result<Option<Refreshed>, Refusal> {
-    server.proxies.ask(Event::Refresh, &connection.origin, &connection.about()).await
+    let about = connection.about(server, Event::Refresh);
+    server.proxies.ask(Event::Refresh, &connection.origin, &about).await
 }
 
 /// Whether a subscription goes on; `None`: the backend does not say.
@@ -108,7 +110,7 @@ async fn ask_of_channel<T: serde::de::DeserializeOwned + Default>(
     data: &Bytes,
 ) -> Result<T, Refusal> {
     let data = proxy::payload(data);
-    let request = proxy::WithChannel { about: connection.about(), channel, data };
+    let request = proxy::WithChannel { about: connection.about(server, event), channel, data };
     server.proxies.ask(event, &connection.origin, &request).await
 }
 

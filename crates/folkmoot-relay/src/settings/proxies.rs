@@ -22,6 +22,8 @@ pub(crate) struct ProxySettings {
     /// The same of those that the client says in its connect command.
     pub(crate) emulated_headers: Vec<String>,
     pub(crate) http: HttpSettings,
+    /// Whether requests say the `meta` of the connection.
+    pub(crate) include_connection_meta: bool,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -39,6 +41,7 @@ impl Default for ProxySettings {
             http_headers: Vec::new(),
             emulated_headers: Vec::new(),
             http: HttpSettings::default(),
+            include_connection_meta: false,
         }
     }
 }
