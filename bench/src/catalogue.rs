@@ -193,6 +193,12 @@ pub(crate) const CATALOGUE: &[Workload] = &[
     ),
     solo("timers", Better::Lower, "ns per timer of 100,000: set, cancelled, fired"),
     solo("passivate", Better::Lower, "ns per named actor started, unloaded, and brought back"),
+    rooms(
+        "relay-idle",
+        4_000,
+        Better::Lower,
+        "KiB of a quiet connection by SSE and by HTTP streaming, subscribed to one channel",
+    ),
     application(
         "relay-modes",
         Better::Lower,

@@ -2,13 +2,16 @@
 //! room, by the server API, and one of them is online.
 //!
 //! Each figure is the median time from before the request is written until the publication has come
-//! to that client, over real sockets: `delivery` for channels without history, `kept` with it.
+//! to that client, over real sockets: `delivery` for channels without history, `kept` with it in
+//! memory, `stored` with it on disk, synced.
 //! `reply-100k` is the time until the backend has its answer, for 100,000 channels with history.
 
+pub(crate) mod idle;
 pub(crate) mod modes;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use althing_bench_workloads::{Budget, Sample};
@@ -17,15 +20,17 @@ use folkmoot_relay::{Relay, Settings, start};
 use tokio_tungstenite::tungstenite::stream::MaybeTlsStream;
 use tokio_tungstenite::tungstenite::{Message, WebSocket, connect};
 
+use crate::build::build_directory;
+
 const KEY: &str = "bench";
-/// Channels, and the names of the figures without history and with it.
-const SIZES: [(usize, [&str; 2]); 4] = [
-    (100, ["delivery-100", "kept-100"]),
-    (1_000, ["delivery-1k", "kept-1k"]),
-    (10_000, ["delivery-10k", "kept-10k"]),
-    (100_000, ["delivery-100k", "kept-100k"]),
+/// Channels, and the names of the figures without history, with it, and with it on disk.
+const SIZES: [(usize, [&str; 3]); 4] = [
+    (100, ["delivery-100", "kept-100", "stored-100"]),
+    (1_000, ["delivery-1k", "kept-1k", "stored-1k"]),
+    (10_000, ["delivery-10k", "kept-10k", "stored-10k"]),
+    (100_000, ["delivery-100k", "kept-100k", "stored-100k"]),
 ];
-const NAMESPACES: [&str; 2] = ["user", "kept"];
+const NAMESPACES: [&str; 3] = ["user", "kept", "stored"];
 /// What has not come by then does not come.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Broadcasts of one size at least, whatever the budget.
@@ -38,11 +43,13 @@ pub(crate) fn run(budget: Budget) -> Result<Vec<Sample>, String> {
 
 fn measure(budget: Budget) -> Result<Vec<Sample>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let relay = runtime.block_on(serve())?;
+    // Beside the program: `/tmp` may be no disk.
+    let directory = tempfile::tempdir_in(build_directory()?)?;
+    let relay = runtime.block_on(serve(directory.path()))?;
     let mut samples = Vec::new();
     for (size, names) in SIZES {
         for (namespace, name) in NAMESPACES.into_iter().zip(names) {
-            let time = Duration::from_secs_f64(budget.seconds / 4.0);
+            let time = Duration::from_secs_f64(budget.seconds / SIZES.len() as f64);
             let (delivery, reply) = broadcast(relay.address(), namespace, size, time)?;
             samples.push(Sample::new(name, "ms", delivery));
             if name == "kept-100k" {
@@ -54,12 +61,15 @@ fn measure(budget: Budget) -> Result<Vec<Sample>> {
     Ok(samples)
 }
 
-async fn serve() -> Result<Relay> {
+async fn serve(directory: &Path) -> Result<Relay> {
+    let directory = directory.display();
     let settings = format!(
         "[client]
         allow_anonymous_connect_without_token = true
         [http_api]
         key = '{KEY}'
+        [channel]
+        history_directory = '{directory}'
         [[channel.namespaces]]
         name = 'user'
         allow_subscribe_for_anonymous = true
@@ -67,7 +77,13 @@ async fn serve() -> Result<Relay> {
         name = 'kept'
         allow_subscribe_for_anonymous = true
         history_size = 10
-        history_ttl = '600s'"
+        history_ttl = '600s'
+        [[channel.namespaces]]
+        name = 'stored'
+        allow_subscribe_for_anonymous = true
+        history_size = 10
+        history_ttl = '600s'
+        durable_history = true"
     );
     let at: SocketAddr = "127.0.0.1:0".parse()?;
     Ok(start(Settings::from_toml(&settings)?, at).await?)

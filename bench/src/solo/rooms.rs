@@ -49,7 +49,7 @@ fn on_runtime(measuring: impl Future<Output = Result<Vec<Sample>>>) -> Result<Ve
 ///
 /// # Errors
 /// Names the limit if so many connections are not allowed.
-fn descriptors_for(connections: u64) -> Result<()> {
+pub(super) fn descriptors_for(connections: u64) -> Result<()> {
     let limits = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limits.maximum, maximum: limits.maximum };
     let allowed = match setrlimit(Resource::Nofile, raised) {
