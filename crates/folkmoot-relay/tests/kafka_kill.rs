@@ -17,7 +17,7 @@ use kafka_support::{Backend, PATIENCE, publishes};
 use kill_support::{Follower, Process, Tally};
 use serde_json::{Value, json};
 use support::{Listener, get};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Mutex, mpsc, watch};
 use tokio::time::{Duration, interval, sleep, timeout};
 
 const PARTITIONS: i32 = 2;
@@ -44,6 +44,9 @@ fn settings(host: &str, topic: &str, channel: &Value) -> Value {
     })
 }
 
+/// The tests have a broker each, and take turns: two cores have enough to do with one.
+static TURN: Mutex<()> = Mutex::const_new(());
+
 async fn started() -> KafkaServer {
     tokio::task::spawn_blocking(KafkaServer::start).await.expect("it starts")
 }
@@ -68,6 +71,7 @@ async fn work(backend: Arc<Backend>, partition: i32, end: watch::Receiver<bool>)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn records_are_seen_whole_once_and_in_order_though_relay_and_broker_are_killed() {
+    let _turn = TURN.lock().await;
     let times = std::env::var("RELAY_KILLS").map_or(4, |times| times.parse().expect("a number"));
     let mut server = started().await;
     let backend = Arc::new(Backend::new(&server.host()));
@@ -127,6 +131,7 @@ async fn records_are_seen_whole_once_and_in_order_though_relay_and_broker_are_ki
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_that_is_away_is_shown_and_read_again_once_it_is_back() {
+    let _turn = TURN.lock().await;
     let mut server = started().await;
     let backend = Backend::new(&server.host());
     backend.makes("away", 1).await;
@@ -175,6 +180,7 @@ async fn shows(relay: &folkmoot_relay::Relay, line: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backlog_is_published_in_order_with_little_memory() {
+    let _turn = TURN.lock().await;
     let len = std::env::var("RELAY_BACKLOG").map_or(100_000, |len| len.parse().expect("a number"));
     let server = started().await;
     let backend = Arc::new(Backend::new(&server.host()));

@@ -8,12 +8,16 @@ use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::{Header, Headers, Message, OwnedHeaders};
 use rdkafka::producer::{DeliveryFuture, FutureProducer, FutureRecord};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 /// Only turns a promise that is never kept into a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A request without an answer is made again after this.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// A backend.
 pub(crate) struct Backend {
@@ -34,9 +38,17 @@ impl Backend {
 
     pub(crate) async fn makes(&self, topic: &str, partitions: i32) {
         let topic = NewTopic::new(topic, partitions, TopicReplication::Fixed(1));
-        let options = AdminOptions::new().operation_timeout(Some(PATIENCE));
-        let made = self.admin.create_topics([&topic], &options).await.expect("Kafka answers");
-        made.into_iter().for_each(|one| drop(one.expect("it is made")));
+        // A server that has just begun may lose a request that it should pass on to itself.
+        let options = AdminOptions::new().request_timeout(Some(ANSWER_MAX));
+        let began = Instant::now();
+        loop {
+            let made = self.admin.create_topics([&topic], &options).await;
+            let made = made.map(|mut made| made.pop().expect("one was asked for"));
+            match made {
+                Ok(Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists))) => return,
+                _ => assert!(began.elapsed() < PATIENCE, "no topic: {made:?}"),
+            }
+        }
     }
 
     /// Writes a record; returns once it is there.
