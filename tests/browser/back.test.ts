@@ -30,15 +30,26 @@ beforeEach(async () => {
   await bo.message('the coffee').waitFor();
 });
 
+/** Where something is, once it has held still for two frames: a room that was just opened still moves its rows. */
+async function placeOf(on: Locator): Promise<{ x: number; y: number }> {
+  return on.evaluate((element) => new Promise<{ x: number; y: number }>((resolve) => {
+    const look = (before?: DOMRect): void => {
+      const now = element.getBoundingClientRect();
+      if (before?.top === now.top && before.left === now.left) resolve({ x: now.x + now.width / 2, y: now.y + now.height / 2 });
+      else requestAnimationFrame(() => requestAnimationFrame(() => look(now)));
+    };
+    look();
+  }));
+}
+
 /** A finger rests until the phone shakes, and is lifted. */
 async function longPress(on: Locator): Promise<void> {
-  const box = await on.boundingBox();
-  if (!box) throw new Error('nothing to touch');
-  const shaken = bo.page.evaluate(() => new Promise<void>((resolve) => {
+  // In place before the finger comes: the two are not said over one connection.
+  const shaken = await bo.page.evaluateHandle(() => ({ promise: new Promise<void>((resolve) => {
     navigator.vibrate = () => (resolve(), true);
-  }));
-  await touch.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: [{ x: box.x + box.width / 2, y: box.y + box.height / 2 }] });
-  await shaken;
+  }) }));
+  await touch.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: [await placeOf(on)] });
+  await shaken.evaluate(({ promise }) => promise);
   await touch.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
 }
 
