@@ -85,8 +85,9 @@ fn connect(at: SocketAddr, head: &str, commands: &mut BufReader<TcpStream>) -> R
 
 fn request(stream: &mut TcpStream, head: &str, body: &str) -> Result<()> {
     let len = body.len();
-    write!(stream, "{head} HTTP/1.1\r\nHost: bench\r\nContent-Length: {len}\r\n\r\n{body}")?;
-    Ok(())
+    // In one piece: what comes in several waits for the other side each time.
+    let text = format!("{head} HTTP/1.1\r\nHost: bench\r\nContent-Length: {len}\r\n\r\n{body}");
+    Ok(stream.write_all(text.as_bytes())?)
 }
 
 /// Reads until that has come.

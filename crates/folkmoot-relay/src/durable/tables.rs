@@ -13,6 +13,12 @@ pub(super) const FILE: &str = "relay.sqlite";
 const FORMAT: u32 = 2;
 /// How long to wait for a process that is about to let the file go.
 const BUSY: Duration = Duration::from_secs(2);
+/// KiB of pages that SQLite keeps in memory: a broadcast into 100,000 channels touches as many places
+/// of the file, and each page that does not fit is written out and read again before the end.
+const CACHE_KIB: i64 = 64 << 10;
+/// Pages of the write-ahead log after which it is brought into the file: 64 MiB, more than a
+/// transaction of such a broadcast, so that not each one waits for that.
+const CHECKPOINT_PAGES: i64 = 16_384;
 
 const TABLES: &str = "
     CREATE TABLE streams (
@@ -89,6 +95,8 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.execute_batch("BEGIN EXCLUSIVE; COMMIT;")?;
     connection.set_prepared_statement_cache_capacity(32);
     // A statement is compiled once, and not again for other numbers in it.
