@@ -29,9 +29,11 @@ pub(crate) fn run(budget: Budget) -> Result<Vec<Sample>, String> {
 
 fn measure(budget: Budget) -> Result<Vec<Sample>> {
     // Both ends of each are in this process.
-    descriptors_for(2 * (BEFORE + budget.messages))?;
+    descriptors_for(2 * TRANSPORTS.len() as u64 * (BEFORE + budget.messages))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut samples = Vec::new();
+    // Kept until the end: what is given back would be taken by the next and not be counted.
+    let mut kept = Vec::new();
     for (name, head) in TRANSPORTS {
         let relay = runtime.block_on(serve())?;
         let mut commands = BufReader::new(TcpStream::connect(relay.address())?);
@@ -43,7 +45,9 @@ fn measure(budget: Budget) -> Result<Vec<Sample>> {
         let measured = open(budget.messages)?;
         let grown = memory()?.saturating_sub(before);
         samples.push(Sample::new(name, "KiB", grown as f64 / 1_024.0 / measured.len() as f64));
-        drop((first, measured));
+        kept.push((relay, first, measured));
+    }
+    for (relay, ..) in kept {
         runtime.block_on(relay.stop());
     }
     Ok(samples)
