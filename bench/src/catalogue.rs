@@ -195,7 +195,7 @@ pub(crate) const CATALOGUE: &[Workload] = &[
     solo("passivate", Better::Lower, "ns per named actor started, unloaded, and brought back"),
     rooms(
         "relay-idle",
-        4_000,
+        3_000,
         Better::Lower,
         "KiB of a quiet connection by SSE and by HTTP streaming, subscribed to one channel",
     ),
