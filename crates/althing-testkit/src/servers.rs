@@ -7,6 +7,7 @@ mod cassandra;
 mod etcd;
 mod kafka;
 mod maven;
+mod one_process;
 mod postgres;
 mod process;
 mod watcher;

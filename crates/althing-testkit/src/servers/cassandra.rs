@@ -10,17 +10,12 @@ mod programs;
 mod settings;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-
-use tempfile::TempDir;
+use std::process::Command;
 
 use self::peers::Peers;
 use self::settings::Node;
-use super::process::{signal, wait_for_end};
-use super::watcher::{END_BY_ID, Watcher};
+use super::one_process::{OneProcess, free_ports, own_address};
 
 /// Said by the server once it takes connections.
 const READY: &str = "Startup complete";
@@ -44,12 +39,9 @@ const THREE: [(&str, i64); 3] =
 #[derive(Debug)]
 pub struct CassandraServer {
     jars: PathBuf,
-    /// Before the directory, because it is dropped first.
-    _watcher: Watcher,
-    directory: TempDir,
     node: Node,
     peers: Peers,
-    server: Option<Child>,
+    process: OneProcess,
 }
 
 impl CassandraServer {
@@ -59,20 +51,13 @@ impl CassandraServer {
     /// # Panics
     /// If Java or Maven is not installed, or it does not start.
     pub fn start() -> Self {
-        // An address of its own for each test process makes it rare that two choose the same port.
-        let address = format!("127.0.0.{}", 2 + std::process::id() % 250);
-        let [server] = start_all([(&address, 0)]);
+        let [server] = start_all([(&own_address(), 0)]);
         server
     }
 
     fn new(jars: &Path, node: Node) -> Self {
-        let directory = tempfile::Builder::new()
-            .prefix("cassandra-")
-            .tempdir()
-            .expect("a temporary directory can be made");
-        let watcher = Watcher::start(END_BY_ID, directory.path());
-        let (jars, peers) = (jars.to_owned(), Peers::default());
-        Self { jars, directory, node, peers, server: None, _watcher: watcher }
+        let (jars, process) = (jars.to_owned(), OneProcess::new("cassandra"));
+        Self { jars, node, peers: Peers::default(), process }
     }
 
     /// Starts three nodes of one cluster at 127.0.0.1 to 127.0.0.3; returns when each takes
@@ -95,10 +80,7 @@ impl CassandraServer {
 
     /// Kills it at once, as a crash would; it stays away until it is started again.
     pub fn kill(&mut self) {
-        let Some(mut server) = self.server.take() else { return };
-        signal("KILL", &[server.id()]);
-        server.wait().expect("it is our child");
-        wait_for_end(&[server.id()]);
+        self.process.kill();
     }
 
     /// Starts it again at the same address, with what it has kept.
@@ -112,16 +94,12 @@ impl CassandraServer {
 
     /// Stops it where it is: connections stay, and nobody answers.
     pub fn pause(&self) {
-        if let Some(server) = &self.server {
-            signal("STOP", &[server.id()]);
-        }
+        self.process.pause();
     }
 
     /// Lets it go on after `pause`.
     pub fn resume(&self) {
-        if let Some(server) = &self.server {
-            signal("CONT", &[server.id()]);
-        }
+        self.process.resume();
     }
 
     /// Waits until all others believe that it is there.
@@ -143,14 +121,14 @@ impl CassandraServer {
     fn wait_for_others(&self, nodes: &[Self], is_up: bool) {
         let peer = format!("{}:{}", self.node.address, self.node.ports[1]);
         let others = nodes.iter().filter(|it| it.node.address != self.node.address);
-        for other in others.filter(|it| it.server.is_some()) {
+        for other in others.filter(|it| it.process.is_running()) {
             other.peers.wait_until(&peer, is_up);
         }
     }
 
     /// Runs the server until it takes connections; otherwise returns what it said.
     fn run(&mut self) -> Result<(), String> {
-        let directory = self.directory.path();
+        let directory = self.process.directory();
         let (yaml, logging) = (directory.join("cassandra.yaml"), directory.join("logback.xml"));
         let settings = settings::yaml(directory, &self.node);
         fs::write(&yaml, settings).expect("there is room");
@@ -165,39 +143,9 @@ impl CassandraServer {
             .arg("-cp")
             .arg(self.jars.join("*"))
             .arg("org.apache.cassandra.service.CassandraDaemon");
-        command.current_dir(directory).stdin(Stdio::null());
-        let errors = directory.join("errors");
-        let to_errors = fs::File::create(&errors).expect("there is room");
-        command.stdout(Stdio::piped()).stderr(to_errors);
-        let mut server =
-            command.spawn().expect("Java 17 is installed: apt-get install openjdk-17-jre-headless");
-        fs::write(directory.join("id"), server.id().to_string()).expect("there is room");
-        let mut lines = BufReader::new(server.stdout.take().expect("it is piped")).lines();
-        let mut log = String::new();
         let peers = self.peers.clone();
         peers.forget();
-        while let Some(Ok(line)) = lines.next() {
-            peers.hear(&line);
-            if line.contains(READY) {
-                self.server = Some(server);
-                // A pipe that nobody reads would hold the server up. Ends with the server.
-                std::thread::spawn(move || {
-                    lines.map_while(Result::ok).for_each(|it| peers.hear(&it))
-                });
-                return Ok(());
-            }
-            log.push_str(&line);
-            log.push('\n');
-        }
-        server.wait().expect("it is our child");
-        log.push_str(&fs::read_to_string(&errors).unwrap_or_default());
-        Err(log)
-    }
-}
-
-impl Drop for CassandraServer {
-    fn drop(&mut self) {
-        self.kill();
+        self.process.run_java(&mut command, READY, move |line| peers.hear(line))
     }
 }
 
@@ -220,21 +168,6 @@ fn start_all<const N: usize>(nodes: [(&str, i64); N]) -> [CassandraServer; N] {
         }
     }
     panic!("Cassandra found every port taken:\n{said}");
-}
-
-/// Two ports that are free at the addresses: all nodes have the same, as clients expect it.
-fn free_ports(addresses: &[&str]) -> [u16; 2] {
-    let bind = |address: &str, port| TcpListener::bind((address, port));
-    for _ in 0..100 {
-        // All are held until all are known, so that they differ.
-        let held = [(); 2].map(|()| bind(addresses[0], 0).expect("there is a free port"));
-        let ports = held.each_ref().map(|it| it.local_addr().expect("it is bound").port());
-        let mut others = addresses[1..].iter().flat_map(|it| ports.map(|port| bind(it, port)));
-        if others.all(|bound| bound.is_ok()) {
-            return ports;
-        }
-    }
-    panic!("no two ports are free at {addresses:?}");
 }
 
 fn url(file: &Path) -> String {

@@ -4,14 +4,11 @@
 //! waits for the end of ours sees to it.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
-
-use super::process::{signal, wait_for_end};
-use super::watcher::{END_BY_ID, Watcher};
+use super::one_process::{OneProcess, free_ports, own_address};
 
 /// Starts that fail because somebody else took a port in between.
 const STARTS_MAX: u32 = 5;
@@ -35,12 +32,10 @@ const POLL: Duration = Duration::from_millis(10);
 /// ```
 #[derive(Debug)]
 pub struct EtcdServer {
-    /// Before the directory, because it is dropped first.
-    _watcher: Watcher,
-    directory: TempDir,
     address: String,
+    /// For clients, and for its peers.
     ports: [u16; 2],
-    server: Option<Child>,
+    process: OneProcess,
 }
 
 impl EtcdServer {
@@ -49,26 +44,16 @@ impl EtcdServer {
     /// # Panics
     /// If etcd is not installed, or does not start.
     pub fn start() -> Self {
-        let directory = tempfile::Builder::new()
-            .prefix("etcd-")
-            .tempdir()
-            .expect("a temporary directory can be made");
-        // An address of its own for each test process makes it rare that two choose the same port.
-        let address = format!("127.0.0.{}", 2 + std::process::id() % 250);
-        let watcher = Watcher::start(END_BY_ID, directory.path());
-        let mut server =
-            Self { directory, address, ports: [0; 2], server: None, _watcher: watcher };
+        let (address, process) = (own_address(), OneProcess::new("etcd"));
+        let mut server = Self { address, ports: [0; 2], process };
         let mut said = String::new();
         for _ in 0..STARTS_MAX {
-            // Both are held until both are known, so that they differ.
-            let free = [(); 2]
-                .map(|()| TcpListener::bind((&*server.address, 0)).expect("there is a free port"));
-            server.ports = free.map(|free| free.local_addr().expect("it is bound").port());
+            server.ports = free_ports(&[&server.address]);
             match server.run() {
                 Ok(()) => return server,
                 Err(log) => said = log,
             }
-            _ = std::fs::remove_dir_all(server.directory.path().join("data"));
+            _ = std::fs::remove_dir_all(server.process.directory().join("data"));
         }
         panic!("etcd does not start:\n{said}");
     }
@@ -80,10 +65,7 @@ impl EtcdServer {
 
     /// Kills it at once, as a crash would; it stays away until it is started again.
     pub fn kill(&mut self) {
-        let Some(mut server) = self.server.take() else { return };
-        signal("KILL", &[server.id()]);
-        server.wait().expect("it is our child");
-        wait_for_end(&[server.id()]);
+        self.process.kill();
     }
 
     /// Starts it again at the same address, with what it has kept.
@@ -97,30 +79,28 @@ impl EtcdServer {
 
     /// Stops it where it is: connections stay, and nobody answers.
     pub fn pause(&self) {
-        if let Some(server) = &self.server {
-            signal("STOP", &[server.id()]);
-        }
+        self.process.pause();
     }
 
     /// Lets it go on after `pause`.
     pub fn resume(&self) {
-        if let Some(server) = &self.server {
-            signal("CONT", &[server.id()]);
-        }
+        self.process.resume();
     }
 
     /// Runs the server until it takes writes; otherwise returns what it said.
     fn run(&mut self) -> Result<(), String> {
         let [clients, peers] = self.ports.map(|port| format!("http://{}:{port}", self.address));
         let mut command = Command::new("etcd");
-        command.arg("--data-dir").arg(self.directory.path().join("data")).args(["--name", "one"]);
+        command
+            .arg("--data-dir")
+            .arg(self.process.directory().join("data"))
+            .args(["--name", "one"]);
         command.args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients]);
         command.args(["--listen-peer-urls", &peers, "--initial-advertise-peer-urls", &peers]);
         command.args(["--initial-cluster", &format!("one={peers}"), "--logger", "zap"]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut server = command.spawn().expect("etcd is installed: apt-get install etcd-server");
-        let id = server.id().to_string();
-        std::fs::write(self.directory.path().join("id"), id).expect("there is room");
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let install = "etcd is missing: apt-get install etcd-server";
+        let server = self.process.spawn(&mut command, install);
         let log = BufReader::new(server.stderr.take().expect("it is piped"));
         // A pipe that nobody reads would hold the server up. Ends with the server.
         let log = std::thread::spawn(move || {
@@ -131,17 +111,15 @@ impl EtcdServer {
         });
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {
-            if server.try_wait().expect("it is our child").is_some() {
-                return Err(log.join().unwrap_or_default());
+            if self.process.has_ended() {
+                break;
             }
             if self.is_ready().unwrap_or(false) {
-                self.server = Some(server);
                 return Ok(());
             }
             std::thread::sleep(POLL);
         }
-        _ = server.kill();
-        _ = server.wait();
+        self.process.kill();
         Err(log.join().unwrap_or_default())
     }
 
@@ -153,11 +131,5 @@ impl EtcdServer {
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer.contains(r#""health":"true""#))
-    }
-}
-
-impl Drop for EtcdServer {
-    fn drop(&mut self) {
-        self.kill();
     }
 }

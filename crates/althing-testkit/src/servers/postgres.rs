@@ -14,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+use super::one_process::own_address;
 use super::process::{User, family, is_root, signal, user, wait_for_end};
 use super::watcher::Watcher;
 
@@ -70,8 +71,7 @@ impl PostgresServer {
         if let Some(user) = user {
             chown(directory.path(), Some(user.uid), Some(user.gid)).expect("root may do that");
         }
-        // An address of its own for each test process makes it rare that two choose the same port.
-        let address = format!("127.0.0.{}", 2 + std::process::id() % 250);
+        let address = own_address();
         let watcher = Watcher::start(WATCH, directory.path());
         let mut server =
             Self { programs, user, directory, address, port: 0, server: None, _watcher: watcher };
