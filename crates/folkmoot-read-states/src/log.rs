@@ -1,7 +1,7 @@
 //! The log that closes the window between a change and its row in the store.
 //!
 //! Changes are appended to a buffer; one thread writes what has gathered, syncs once, and says how
-//! far the disk has them. A new segment begins with each round of storing rows, and segments go
+//! far the disk has them: at once while somebody waits for that, else about a hundred times a second. A new segment begins with each round of storing rows, and segments go
 //! once everything in them is stored. Versions tell a replay what a stored row contains already,
 //! so that a change found twice counts once.
 //!
@@ -62,7 +62,13 @@ impl Log {
         let writing = shared.clone();
         let writer = std::thread::Builder::new()
             .name("read-states-log".into())
-            .spawn(move || writing.write(file, &tell))
+            .spawn(move || {
+                // Acknowledgements wait for it, and it mostly waits for the disk.
+                if let Err(error) = folkmoot_threads::run_soon() {
+                    tracing::debug!(%error, "the log's thread waits for its turn like any other");
+                }
+                writing.write(file, &tell);
+            })
             .map_err(LogError::new("start its thread"))?;
         let log = Self { shared, synced, segments: Mutex::new(segments), writer: Some(writer) };
         Ok((log, records))
@@ -76,6 +82,7 @@ impl Log {
 
     /// Waits until the disk has everything before a position.
     pub(crate) async fn durable(&self, position: u64) -> Result<(), LogError> {
+        self.shared.want(position);
         let mut synced = self.synced.clone();
         let reached = synced
             .wait_for(|synced| synced.as_ref().map_or(true, |reached| *reached >= position))

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use folkmoot_threads::QuietThread;
 use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -13,6 +14,9 @@ use super::{Answer, Row, RowStore, StoreError};
 
 const BUSY: Duration = Duration::from_secs(10);
 
+/// What is tried, as errors say it.
+const SAVING: &str = "save rows";
+
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS read_states (
         user INTEGER PRIMARY KEY,
@@ -21,10 +25,16 @@ const SCHEMA: &str = "
     ) STRICT;
 ";
 
-/// See the module. Reads and writes use a connection each.
+/// See the module. Reads and writes use a connection each. Writes are on a thread of lower priority,
+/// since those who change read states do not wait for them.
 pub struct SqliteRows {
     reader: Arc<Mutex<Connection>>,
-    writer: Arc<Mutex<Connection>>,
+    writer: Arc<Writer>,
+}
+
+struct Writer {
+    connection: Mutex<Connection>,
+    thread: QuietThread,
 }
 
 impl SqliteRows {
@@ -45,10 +55,10 @@ impl SqliteRows {
             Ok(connection)
         };
         let opened = || open().map_err(failed("open its file"));
-        Ok(Self {
-            reader: Arc::new(Mutex::new(opened()?)),
-            writer: Arc::new(Mutex::new(opened()?)),
-        })
+        let thread = QuietThread::start("read-states-rows")
+            .map_err(|error| StoreError::new("start its thread", error.to_string()))?;
+        let writer = Writer { connection: Mutex::new(opened()?), thread };
+        Ok(Self { reader: Arc::new(Mutex::new(opened()?)), writer: Arc::new(writer) })
     }
 }
 
@@ -98,22 +108,31 @@ impl RowStore for SqliteRows {
     }
 
     fn save(&self, rows: Vec<Row>) -> Answer<()> {
-        blocking(&self.writer, "save rows", move |connection| {
-            let transaction = connection.transaction()?;
-            {
-                let mut upsert = transaction.prepare_cached(
-                    "INSERT INTO read_states (user, version, entries) VALUES (?1, ?2, ?3)
-                     ON CONFLICT (user) DO UPDATE
-                     SET version = excluded.version, entries = excluded.entries
-                     WHERE excluded.version > version",
-                )?;
-                for row in &rows {
-                    let version = row.version.cast_signed();
-                    let entries = encode(&row.entries);
-                    upsert.execute(params![row.user.cast_signed(), version, entries])?;
-                }
-            }
-            transaction.commit()
+        let writer = self.writer.clone();
+        Box::pin(async move {
+            let of_job = writer.clone();
+            let job = move || save(&mut of_job.connection.lock(), &rows);
+            let saved = writer.thread.try_run(job).await;
+            let saved = saved.map_err(|_| StoreError::new(SAVING, "it panicked".to_owned()))?;
+            saved.map_err(failed(SAVING))
         })
     }
+}
+
+fn save(connection: &mut Connection, rows: &[Row]) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    {
+        let mut upsert = transaction.prepare_cached(
+            "INSERT INTO read_states (user, version, entries) VALUES (?1, ?2, ?3)
+             ON CONFLICT (user) DO UPDATE
+             SET version = excluded.version, entries = excluded.entries
+             WHERE excluded.version > version",
+        )?;
+        for row in rows {
+            let version = row.version.cast_signed();
+            let entries = encode(&row.entries);
+            upsert.execute(params![row.user.cast_signed(), version, entries])?;
+        }
+    }
+    transaction.commit()
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use althing::{ActorError, Context, Handler, StopReason, actor};
+use folkmoot_threads::QuietThread;
 
 use super::index::{Index, IndexError};
-use super::quiet_thread::QuietThread;
 use crate::ports::Feed;
 use crate::storage::contract::ChangeFeed;
 use crate::storage::{Lsn, ReadError, RoomId};
@@ -63,7 +63,7 @@ impl Follower {
     /// # Errors
     /// If the system starts no more threads.
     pub(crate) fn new(feed: Feed, index: Arc<Index>) -> io::Result<Self> {
-        let (read, thread) = (index.mark(), QuietThread::start()?);
+        let (read, thread) = (index.mark(), QuietThread::start("folkmoot-search")?);
         let progress = Progress::Behind;
         Ok(Self { feed, index, thread, read, uncommitted: 0, progress, is_queued: false })
     }

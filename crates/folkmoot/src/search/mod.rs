@@ -13,7 +13,6 @@ pub(crate) mod index;
 mod newest;
 mod place;
 pub(crate) mod query;
-mod quiet_thread;
 
 use std::ops::Range;
 use std::path::Path;

@@ -360,6 +360,10 @@ impl Inner {
         // Each thread holds the directory's lock, which must outlast the last write.
         let held = Arc::clone(directory);
         let log = spawn("folkmoot-log", directory, move || {
+            // Each acknowledgement waits for it, and it mostly waits for the disk.
+            if let Err(error) = folkmoot_threads::run_soon() {
+                tracing::debug!(%error, "the log's thread waits for its turn like any other");
+            }
             log.run();
             drop(held);
         })?;
@@ -367,6 +371,10 @@ impl Inner {
         let (control, progress, queue) =
             (Arc::clone(&self.control), Arc::clone(&self.progress), Arc::clone(&self.queue));
         let sqlite = spawn("folkmoot-sqlite", directory, move || {
+            // Most of its work is behind the acknowledgements.
+            if let Err(error) = folkmoot_threads::lower_priority() {
+                tracing::debug!(%error, "the log is moved at the normal priority");
+            }
             writer::run(&connection, mover, &control, &progress, &|| queue.notify_room());
             progress.close();
             drop(held);

@@ -17,9 +17,13 @@ use crate::storage::error::ControlError;
 use crate::storage::progress::{Lag, Progress};
 use crate::storage::sql::Connection;
 
-/// How long a record may wait for others before it is moved. Larger batches cost SQLite less per
-/// record; a barrier does not wait for this.
-const GATHER_MAX: Duration = Duration::from_millis(250);
+/// How long a record waits for others before it is moved, while few come: what is said is found by
+/// the search soon. A barrier does not wait for this.
+const GATHER_FEW: Duration = Duration::from_millis(250);
+/// How long while more come. Records of one room share pages, so larger batches cost SQLite less.
+const GATHER_MANY: Duration = Duration::from_secs(1);
+/// A lag of this many bytes is many records: about 300 messages.
+const MANY_BYTES: u64 = 64 << 10;
 /// A lag of this many bytes is moved without waiting: a full batch.
 const GATHER_BYTES: u64 = super::mover::BATCH_BYTES as u64;
 /// How long to leave a full disk alone before trying again.
@@ -172,7 +176,8 @@ impl Pace {
             return Turn::Wait(None);
         }
         let now = Instant::now();
-        let gathered = *self.behind_since.get_or_insert(now) + GATHER_MAX;
+        let gather = if lag.bytes < MANY_BYTES { GATHER_FEW } else { GATHER_MANY };
+        let gathered = *self.behind_since.get_or_insert(now) + gather;
         let is_urgent = lag.is_awaited || lag.bytes >= GATHER_BYTES;
         let due = self.stalled_until.unwrap_or(if is_urgent { now } else { gathered });
         match due.checked_duration_since(now) {
