@@ -106,7 +106,6 @@ pub(crate) struct TokioEnv {
     handle: Handle,
     runtime: tokio::runtime::Id,
     started: Instant,
-    started_ms: u64,
     random: AtomicU64,
 }
 
@@ -118,12 +117,10 @@ impl Env {
     pub(crate) fn tokio() -> Self {
         // Now, rather than in the first ask that has to wait, or unseen in the task that unloads.
         drop(tokio::time::sleep(Duration::ZERO));
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self::Tokio(TokioEnv {
             handle: Handle::current(),
             runtime: Handle::current().id(),
             started: Instant::now(),
-            started_ms: u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX),
             random: AtomicU64::new(random_seed()),
         })
     }
@@ -168,9 +165,9 @@ impl Env {
 
     pub(crate) fn now(&self) -> Timestamp {
         match self {
-            Self::Tokio(tokio) => {
-                let elapsed = u64::try_from(tokio.started.elapsed().as_millis());
-                Timestamp(tokio.started_ms.saturating_add(elapsed.unwrap_or(u64::MAX)))
+            Self::Tokio(_) => {
+                let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                Timestamp(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
             }
             Self::Simulated(simulation) => simulation.now(),
         }

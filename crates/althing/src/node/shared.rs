@@ -99,7 +99,7 @@ impl Node {
         self.shared.incarnation
     }
 
-    /// Wall-clock time of the node.
+    /// Wall-clock time of the node; it steps when the machine's clock is put back or forward.
     pub fn now(&self) -> Timestamp {
         self.shared.env.now()
     }

@@ -1,6 +1,7 @@
 //! Accounts that act together against one: whatever they do within the limits, the one can still
 //! sign in, read and write.
 
+mod clock_steps;
 mod collusion;
 mod crowds;
 mod direct_messages;
