@@ -88,8 +88,8 @@ impl<A: Actor> Context<A> {
         Node::from_shared(self.core.header().kind.node.clone())
     }
 
-    /// Wall-clock time, milliseconds since 1970 in UTC; virtual under simulation. It steps when the
-    /// machine's clock is put back or forward; `elapsed` does not.
+    /// Wall-clock time, milliseconds since 1970 in UTC; virtual under simulation. It steps forward
+    /// with the machine's clock and never goes back while the node runs.
     pub fn now(&self) -> Timestamp {
         self.core.header().kind.node.env.now()
     }

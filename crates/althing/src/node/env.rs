@@ -106,7 +106,34 @@ pub(crate) struct TokioEnv {
     handle: Handle,
     runtime: tokio::runtime::Id,
     started: Instant,
+    /// The wall clock as of `started`, by what it has said since.
+    started_ms: AtomicU64,
     random: AtomicU64,
+}
+
+/// By how much the machine's clock has to be ahead of ours before we follow it.
+const STEP_MS: u64 = 1_000;
+
+impl TokioEnv {
+    /// Follows the machine's clock when that is put forward, as after a machine has slept; never
+    /// goes back, so that nothing waits for a moment that has been already.
+    fn now(&self) -> Timestamp {
+        // In this order: a pause between the two must not look like a step.
+        let wall_ms = wall_ms();
+        let elapsed_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let mut started_ms = self.started_ms.load(Ordering::Relaxed);
+        let by_wall = wall_ms.saturating_sub(elapsed_ms);
+        if by_wall > started_ms.saturating_add(STEP_MS) {
+            started_ms = self.started_ms.fetch_max(by_wall, Ordering::Relaxed).max(by_wall);
+        }
+        Timestamp(started_ms.saturating_add(elapsed_ms))
+    }
+}
+
+/// Milliseconds since 1970, by the machine's clock.
+fn wall_ms() -> u64 {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Env {
@@ -121,6 +148,7 @@ impl Env {
             handle: Handle::current(),
             runtime: Handle::current().id(),
             started: Instant::now(),
+            started_ms: AtomicU64::new(wall_ms()),
             random: AtomicU64::new(random_seed()),
         })
     }
@@ -165,10 +193,7 @@ impl Env {
 
     pub(crate) fn now(&self) -> Timestamp {
         match self {
-            Self::Tokio(_) => {
-                let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                Timestamp(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
-            }
+            Self::Tokio(tokio) => tokio.now(),
             Self::Simulated(simulation) => simulation.now(),
         }
     }

@@ -99,7 +99,7 @@ impl Node {
         self.shared.incarnation
     }
 
-    /// Wall-clock time of the node; it steps when the machine's clock is put back or forward.
+    /// Wall-clock time of the node; it steps forward with the machine's clock and never goes back.
     pub fn now(&self) -> Timestamp {
         self.shared.env.now()
     }
