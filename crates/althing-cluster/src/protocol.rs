@@ -378,6 +378,22 @@ pub(crate) enum Outcome {
     Failed(AskError),
 }
 
+/// Says on the wire that a reply was too long: without the name of an actor, as nothing else is.
+/// Versions without `AskError::ReplyTooLong` read it, too.
+pub(crate) fn reply_too_long(why: String) -> AskError {
+    AskError::NotUnderstood(ActorId::named("", ""), why)
+}
+
+/// What the asker of an actor hears of a failure on the wire.
+pub(crate) fn heard(why: AskError, of: ActorId) -> AskError {
+    match why {
+        AskError::NotUnderstood(id, why) if id.kind().as_str().is_empty() => {
+            AskError::ReplyTooLong(of, why)
+        }
+        why => why,
+    }
+}
+
 /// Why a conversation ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Broken {

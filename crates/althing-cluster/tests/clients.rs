@@ -371,7 +371,7 @@ async fn a_reply_that_is_too_long_for_a_client_fails_its_ask_and_no_other() {
     assert!(timeout(Duration::ZERO, &mut slow).await.is_err(), "it is under way");
     let refused = tally.grow(5 << 20).timeout(PATIENCE).await;
     assert!(
-        matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")),
+        matches!(&refused, Err(AskError::ReplyTooLong(_, why)) if why.contains("longer")),
         "{:?}",
         refused.map(|reply| reply.len())
     );
@@ -387,7 +387,7 @@ async fn a_reply_that_is_too_long_for_a_client_fails_its_ask_and_no_other() {
     for len in [9_000, 10_001, 3 << 20, 9_000] {
         let reply = tally.grow(len).timeout(PATIENCE).await.map(|reply| reply.len() as u64);
         match reply {
-            Err(AskError::NotUnderstood(id, why)) if len > 10_000 => {
+            Err(AskError::ReplyTooLong(id, why)) if len > 10_000 => {
                 assert!(id == tally.id() && why.contains("longer"), "{id} {why}");
             }
             reply => assert_eq!(reply, Ok(len)),

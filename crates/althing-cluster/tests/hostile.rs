@@ -287,7 +287,7 @@ async fn a_message_that_is_too_long_fails_its_ask_and_no_other() {
     let refused = ear.weigh(vec![1; 110_000]).await;
     assert!(matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")));
     let refused = ear.grow(110_000).await;
-    assert!(matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")));
+    assert!(matches!(&refused, Err(AskError::ReplyTooLong(_, why)) if why.contains("longer")));
     assert_eq!(ear.weigh(vec![1; 10]).await, Ok(10));
     // Nobody would hear of a tell that was lost: its message comes back whole.
     for _ in 0..3 {
@@ -310,7 +310,7 @@ async fn a_node_that_reads_shorter_frames_is_sent_no_longer_ones_and_goes_on() {
     assert!(matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")));
     assert_eq!(ear.weigh(vec![1; 9_000]).await, Ok(9_000), "the link goes on");
     let refused = ear.grow(20_000).await;
-    assert!(matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")));
+    assert!(matches!(&refused, Err(AskError::ReplyTooLong(_, why)) if why.contains("longer")));
     assert_eq!(ear.grow(9_000).await, Ok(vec![7; 9_000]));
     let back = ear.weigh(vec![1; 20_000]).tell().await;
     assert!(matches!(back, Err(SendError::TooLong(_))), "{back:?}");

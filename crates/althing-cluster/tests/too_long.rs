@@ -6,7 +6,9 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{ActorError, ActorRef, Context, Node, SendError, Start, Timestamp, Wire, actor};
+use althing::{
+    ActorError, ActorRef, AskError, Context, Node, SendError, Start, Timestamp, Wire, actor,
+};
 use althing_cluster::{Authority, Member, MemberConfig, Tls};
 use althing_store::{Courier, Memory, PostError, RequestId, Saved, State, Store};
 use tokio::sync::Notify;
@@ -45,6 +47,19 @@ impl Scribe {
         let post = self.saved.post();
         lens.into_iter()
             .try_for_each(|len| post.tell(|request| other.note(request, "x".repeat(len))))
+    }
+
+    /// Leaves a letter for another one, whose reply has that length.
+    #[wire(skip)]
+    async fn leave_swell(&mut self, to: String, len: u64, ctx: &mut Context<Self>) {
+        let other = ctx.node().get::<Scribe>(to);
+        let left = self.saved.post().tell(|request| other.swell(request, len));
+        left.expect("the letter itself is short");
+    }
+
+    async fn swell(&mut self, request: RequestId, len: u64) -> String {
+        self.saved.once(&request, |page| page.lens.push(len));
+        "x".repeat(len as usize)
     }
 
     async fn note(&mut self, request: RequestId, text: String) {
@@ -168,6 +183,32 @@ async fn a_letter_that_the_node_of_its_actor_cannot_read_is_set_aside_and_those_
     move_to(&one, &reader, "one").await;
     Courier::new(memory.clone()).start(&first);
     noted(&reader, &[SHORT, LONG]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_letter_whose_reply_is_longer_than_a_frame_was_taken_and_comes_once() {
+    let (_directory, authority) = support::authority();
+    let memory = Arc::new(Memory::new());
+    let (one, first, courier) = node(&authority, "one", None, &memory).await;
+    let (_two, _second, _) = node(&authority, "two", Some(SMALL_FRAME), &memory).await;
+    courier.start(&first);
+    let (writer, reader) = (first.get::<Scribe>("writer"), first.get::<Scribe>("reader"));
+    move_to(&one, &writer, "one").await;
+    move_to(&one, &reader, "two").await;
+    writer.leave_swell("reader".to_owned(), LONG as u64).await.expect("it runs");
+    noted(&reader, &[LONG]).await;
+    let is_settled = async {
+        while !memory.due(Timestamp(u64::MAX), None, 9).await.expect("it reads").is_empty() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, is_settled).await.expect("it is not tried for ever");
+    // Whoever asks hears that it ran.
+    let request = RequestId::new("asked");
+    let refused = reader.swell(request, LONG as u64).timeout(PATIENCE).await;
+    assert!(matches!(&refused, Err(error @ AskError::ReplyTooLong(id, _))
+        if *id == reader.id() && error.may_have_run()));
+    noted(&reader, &[LONG, LONG]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -48,8 +48,9 @@ pub enum AskError {
     /// travel: its kind registers no codec for it. The message did not run, and never will on this
     /// way.
     LocalOnly(ActorId, String),
-    /// The other node could not read the message, or this one the reply; the text says which and
-    /// why. A message that could not be read did not run.
+    /// The message is longer than a frame between the nodes, the other node could not read it, or
+    /// this one the reply; the text says which and why. A message that could not be read did not
+    /// run.
     NotUnderstood(ActorId, String),
     /// The node of the actor went away before it replied. The message may have run.
     NodeLost(ActorId),
@@ -57,6 +58,8 @@ pub enum AskError {
     /// [`Actor::commit`](crate::Actor::commit). A commit whose outcome is unknown counts as this:
     /// the message may have run.
     NotCommitted(ActorId),
+    /// The handler ran, and its reply is longer than a frame between the nodes, as the text says.
+    ReplyTooLong(ActorId, String),
 }
 
 impl AskError {
@@ -86,7 +89,8 @@ impl AskError {
             | Self::NoReply(_)
             | Self::NodeLost(_)
             | Self::NotUnderstood(..)
-            | Self::NotCommitted(_) => true,
+            | Self::NotCommitted(_)
+            | Self::ReplyTooLong(..) => true,
             Self::Overloaded(_)
             | Self::Stopped(_)
             | Self::NotStarted(..)
@@ -114,6 +118,7 @@ impl fmt::Display for AskError {
             Self::NotUnderstood(id, why) => write!(f, "no understanding with {id}: {why}"),
             Self::NodeLost(id) => write!(f, "the node of {id} went away"),
             Self::NotCommitted(id) => write!(f, "what {id} changed was not made durable"),
+            Self::ReplyTooLong(id, why) => write!(f, "{id} did it, but cannot say so: {why}"),
         }
     }
 }

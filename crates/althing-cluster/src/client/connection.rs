@@ -328,8 +328,7 @@ async fn read_answer(
     let rest = (len - bytes.len()) as u64;
     tokio::io::copy(&mut from.take(rest), &mut tokio::io::sink()).await?;
     let why = format!("a reply of {len} bytes is longer than a frame may be");
-    let nobody = ActorId::named("", "");
-    Ok(Answered { number, answer: Answer::Failed(AskError::NotUnderstood(nobody, why)) })
+    Ok(Answered { number, answer: Answer::Failed(protocol::reply_too_long(why)) })
 }
 
 fn take(shared: &Shared, number: u64, answer: Answer) {
@@ -360,12 +359,9 @@ fn take(shared: &Shared, number: u64, answer: Answer) {
         (Some(Waiting::Message { reply: Some(reply), .. }), Answer::Replied(bytes)) => {
             reply(Ok(bytes));
         }
-        (Some(Waiting::Message { to, reply }), Answer::Failed(why)) => match why {
-            AskError::NotUnderstood(id, why) if id.kind().as_str().is_empty() => {
-                fail(reply, AskError::NotUnderstood(to, why));
-            }
-            why => fail(reply, why),
-        },
+        (Some(Waiting::Message { to, reply }), Answer::Failed(why)) => {
+            fail(reply, protocol::heard(why, to));
+        }
         (Some(Waiting::Message { to, reply: Some(reply) }), _) => {
             reply(Err(AskError::NoReply(to)));
         }

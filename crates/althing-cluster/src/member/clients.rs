@@ -399,8 +399,9 @@ impl Answerer {
             Ok(reply) if reply.len() > self.len_max.saturating_sub(ANSWER_OVERHEAD) => {
                 let len = reply.len();
                 let why = format!("a reply of {len} bytes is longer than a frame may be");
-                Answer::Failed(AskError::NotUnderstood(self.to.clone(), why))
+                Answer::Failed(protocol::reply_too_long(why))
             }
+            Err(AskError::ReplyTooLong(_, why)) => Answer::Failed(protocol::reply_too_long(why)),
             Ok(reply) => Answer::Replied(reply),
             Err(why) => Answer::Failed(why),
         });

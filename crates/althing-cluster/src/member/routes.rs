@@ -17,7 +17,7 @@ use super::{Shared, moves};
 use crate::bucket::bucket_of;
 use crate::link::accept::Ticket;
 use crate::link::dial::{self, Link, Written};
-use crate::protocol::{Item, Outcome, Packed};
+use crate::protocol::{self, Item, Outcome, Packed};
 use crate::record::{Member, Record};
 use crate::relay::Relay;
 use crate::roster::{Key, Roster};
@@ -366,6 +366,7 @@ impl Shared {
     fn reply(&self, to: u64, ask: u64, outcome: Result<Vec<u8>, AskError>) {
         let outcome = match outcome {
             Ok(reply) => Outcome::Replied(reply),
+            Err(AskError::ReplyTooLong(_, why)) => Outcome::Failed(protocol::reply_too_long(why)),
             Err(why) => Outcome::Failed(why),
         };
         let core = self.core.lock();
@@ -373,8 +374,7 @@ impl Shared {
         let len_max = self.config.frame_len_max;
         if let Err(len) = link.push(core.view(), Item::Reply { ask, outcome }, len_max) {
             let why = format!("a reply of {len} bytes is longer than a frame may be");
-            let nobody = ActorId::named("", "");
-            let outcome = Outcome::Failed(AskError::NotUnderstood(nobody, why));
+            let outcome = Outcome::Failed(protocol::reply_too_long(why));
             _ = link.push(core.view(), Item::Reply { ask, outcome }, len_max);
         }
         drop(core);
@@ -394,10 +394,7 @@ impl Shared {
         let Some(asked) = asked else { return };
         (asked.reply)(match outcome {
             Outcome::Replied(reply) => Ok(reply),
-            Outcome::Failed(AskError::NotUnderstood(id, why)) if id.kind().as_str().is_empty() => {
-                Err(AskError::NotUnderstood(asked.id, why))
-            }
-            Outcome::Failed(why) => Err(why),
+            Outcome::Failed(why) => Err(protocol::heard(why, asked.id)),
         });
     }
 

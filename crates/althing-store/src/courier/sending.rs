@@ -61,7 +61,11 @@ impl Sending {
             return Answered { outcomes: late.collect(), rest: None };
         };
         let outcomes = answered.into_iter().filter_map(|(place, answer)| {
-            let outcome = answer.map_or_else(Outcome::Failed, |()| Outcome::Taken);
+            let outcome = match answer {
+                // Its reply is for nobody.
+                Ok(()) | Err(AskError::ReplyTooLong(..)) => Outcome::Taken,
+                Err(why) => Outcome::Failed(why),
+            };
             self.marks[place].take().map(|mark| (mark, outcome))
         });
         let outcomes = outcomes.collect();
