@@ -92,6 +92,21 @@ describe('back on a phone', () => {
     await onceMoreLeadsToTheList();
   });
 
+  // To the browser, which waits longer for a long press, a finger that is lifted at once has tapped: on what lay there, or
+  // on what has come there since.
+  it('has_no_tap_follow_the_press_that_opens_a_menu', async () => {
+    await bo.page.evaluate(() => {
+      const tapped: string[] = [];
+      window.addEventListener('mousedown', ({ target }) => tapped.push(target instanceof Element ? target.textContent.trim() : ''), { capture: true });
+      Object.assign(window, { tapped });
+    });
+    await choose('React');
+    await bo.page.getByRole('dialog', { name: 'Emoji' }).waitFor();
+    // Taps come in the order in which they were made, so the one that was meant is the last.
+    expect(await bo.page.evaluate(() => (window as unknown as { tapped: string[] }).tapped)).toEqual(['React']);
+    await back();
+  });
+
   it('closes_the_top_one_of_several', async () => {
     await choose('Show thread');
     await panel('Thread').getByText('@bo', { exact: true }).tap();

@@ -12,7 +12,7 @@ import { attach } from './support/attach';
 import { CHECKED, violations } from './support/axe';
 import type { Person } from './support/person';
 import { picture, text, type NamedFile } from './support/picture';
-import { astrid, bo, meetIn, withAstridAndBo } from './support/scene';
+import { astrid, bo, meetIn, server, withAstridAndBo } from './support/scene';
 import { XSS_CORPUS } from './support/xss_corpus';
 
 const FILE_BYTES_MAX = 3 * 1024 * 1024;
@@ -149,7 +149,11 @@ describe('a file on its way', () => {
     await expect.poll(() => files.allInnerTexts()).toEqual([expect.stringContaining('wanted.txt')]);
   });
 
-  it('survives_a_lost_network_and_arrives_once', async () => {
+  it('goes_on_after_a_lost_network_where_it_stopped_and_arrives_once', async () => {
+    const begun: string[] = [];
+    astrid.page.on('request', (request) => {
+      if (request.method() === 'POST' && /\/(uploads|attachments)\?/.test(request.url())) begun.push(request.url());
+    });
     await slowDown(astrid.page, 300_000);
     await attach(astrid, picture('persistent.png', 700, 700));
     const progress = astrid.page.getByRole('progressbar', { name: 'Uploading persistent.png' });
@@ -162,6 +166,20 @@ describe('a file on its way', () => {
     await bo.message('through thick and thin').getByRole('button', { name: 'Picture: persistent.png' }).waitFor();
     await astrid.allSent();
     expect(await bo.page.locator('article[data-seq]').filter({ hasText: 'through thick and thin' }).count()).toBe(1);
+    expect(begun).toEqual([expect.stringContaining('/uploads?name=persistent.png')]);
+  });
+
+  it('begins_anew_on_a_server_that_was_killed_in_the_middle', async () => {
+    await slowDown(astrid.page, 300_000);
+    await attach(astrid, picture('twice.png', 700, 700));
+    const progress = astrid.page.getByRole('progressbar', { name: 'Uploading twice.png' });
+    await expect.poll(() => progress.evaluate((bar: HTMLProgressElement) => bar.value)).toBeGreaterThan(0.1);
+    await server.kill();
+    await server.run();
+    await slowDown(astrid.page);
+    await astrid.say('through a crash');
+    await bo.message('through a crash').getByRole('button', { name: 'Picture: twice.png' }).waitFor();
+    await astrid.allSent();
   });
 
   it('is_asked_for_before_its_tab_closes_and_said_to_be_lost_afterwards', async () => {

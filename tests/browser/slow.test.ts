@@ -1,5 +1,7 @@
 //! A slow line: what is said goes through it once and in order, files too, and the page says what it waits for.
 
+import { readFile } from 'node:fs/promises';
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { attach } from './support/attach';
@@ -109,6 +111,43 @@ describe('a line of 50_kbit with one queue for all', () => {
     await far.open('Harbour');
     expect(sent).toEqual(words);
     expect(closed).toBe(0);
+  });
+});
+
+describe('a line of 50_kbit with a megabyte on its way', () => {
+  // What a message waits for is the piece that has the line, whose length the client chooses.
+  it('carries_each_message_within_moments_and_the_file_whole', async () => {
+    speed = FREE;
+    await far.open('Beach');
+    const long = text('tide table.txt', Array.from({ length: 100_000 }, (_, n) => `tide ${n}\n`).join(''));
+    expect(long.buffer.length).toBeGreaterThan(1_000_000);
+    speed = { ...QUEUE, delayMs: 50 };
+    await attach(far, long);
+    const progress = far.page.getByRole('progressbar', { name: 'Uploading tide table.txt' });
+    await progress.waitFor();
+    // In another room, where nothing waits for the file.
+    await far.open('Harbour');
+    const waits: number[] = [];
+    for (const n of [0, 1, 2, 3, 4, 5]) {
+      const began = Date.now();
+      await far.say(`beside ${n}`);
+      await astrid.message(`beside ${n}`).waitFor();
+      waits.push(Date.now() - began);
+    }
+    console.info(`beside a megabyte at 50 kbit/s: messages after ${waits.join(', ')} ms`);
+    await far.open('Beach');
+    expect(await progress.evaluate((bar: HTMLProgressElement) => bar.value)).toBeLessThan(0.9);
+    // Two seconds on a machine that does nothing else; the file alone would take three minutes.
+    expect(Math.max(...waits)).toBeLessThan(8_000);
+    speed = FREE;
+    await far.say('the whole of it');
+    await far.message('the whole of it').getByText('tide table.txt').waitFor();
+    await far.allSent();
+    const saving = far.page.waitForEvent('download');
+    await far.message('the whole of it').getByRole('button', { name: /tide table.txt/ }).click();
+    expect((await readFile(await (await saving).path())).equals(long.buffer)).toBe(true);
+    await far.open('Harbour');
+    expect([...astrid.errors, ...far.errors]).toEqual([]);
   });
 });
 

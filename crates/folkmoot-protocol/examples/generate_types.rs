@@ -13,7 +13,7 @@ use folkmoot_protocol::chat::{
     AccountCreate, AccountDelete, AdminRoomUpdate, AdminRooms, AdminSettings, AdminSettingsUpdate,
     AdminUserDelete, AdminUserUpdate, AdminUsers, ConnInfo, ConnectData, LiveView, ModerationPage,
     PasswordChange, PasswordReset, Problem, ResetLink, RetentionRules, RoomEvent, ServerLimits,
-    SessionCreate, SetupCreate, SetupState, SignedIn, StorageView, UserEvent,
+    SessionCreate, SetupCreate, SetupState, SignedIn, StorageView, UploadProgress, UserEvent,
 };
 use folkmoot_protocol::rpc::{Method, MethodVisitor, RoomPublish, visit_methods};
 use folkmoot_protocol::{DisconnectCode, ErrorCode, limits};
@@ -95,6 +95,7 @@ const HTTP_BODIES: &[fn(&mut Declarations)] = &[
     TypeVisitor::visit::<AdminSettings>,
     TypeVisitor::visit::<AdminSettingsUpdate>,
     TypeVisitor::visit::<Problem>,
+    TypeVisitor::visit::<UploadProgress>,
     TypeVisitor::visit::<ServerLimits>,
     TypeVisitor::visit::<ConnectData>,
     TypeVisitor::visit::<SetupState>,

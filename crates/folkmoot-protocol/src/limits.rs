@@ -85,6 +85,10 @@ limits! {
     /// Uploaded files of one user that no message names yet: a few messages being written at once.
     UNSENT_FILES_MAX: usize = 50;
 
+    /// Bytes of one piece of a file that comes in pieces: what fast lines carry in a fraction of a
+    /// second, and little enough to be held in memory.
+    UPLOAD_PIECE_BYTES_MAX: usize = 1024 * 1024;
+
     /// Messages or search hits in one page.
     HISTORY_PAGE_MAX: u32 = 100;
 

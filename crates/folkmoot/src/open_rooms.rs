@@ -1,6 +1,9 @@
 //! Where every new account is let in, who greets it there, and who hears what is said in the first of
-//! these rooms; only a demo has such rooms.
+//! these rooms and to the one who greets; only a demo has such rooms.
 
+use std::collections::HashSet;
+
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::storage::{RoomId, Seq, UserId};
@@ -8,9 +11,13 @@ use crate::storage::{RoomId, Seq, UserId};
 /// Messages that wait for an answer; whoever says more at once is not answered.
 const HEARD_MAX: usize = 8;
 
-/// A message in the first room.
+/// Conversations with newcomers in which what they say is heard; each costs its id.
+const DIRECTS_MAX: usize = 10_000;
+
+/// A message in the first room, or to the host.
 #[derive(Debug)]
 pub(crate) struct Said {
+    pub(crate) room: RoomId,
     pub(crate) user: UserId,
     pub(crate) seq: Seq,
     pub(crate) body: String,
@@ -20,14 +27,16 @@ pub(crate) struct Said {
 pub(crate) struct OpenRooms {
     pub(crate) rooms: Vec<RoomId>,
     pub(crate) host: UserId,
+    /// Where the host talks to one newcomer each.
+    directs: Mutex<HashSet<RoomId>>,
     heard: mpsc::Sender<Said>,
 }
 
 impl OpenRooms {
-    /// Also returns what is said in the first room.
+    /// Also returns what is said in the first room and to the host.
     pub(crate) fn new(rooms: Vec<RoomId>, host: UserId) -> (Self, mpsc::Receiver<Said>) {
         let (heard, hearing) = mpsc::channel(HEARD_MAX);
-        (Self { rooms, host, heard }, hearing)
+        (Self { rooms, host, directs: Mutex::default(), heard }, hearing)
     }
 
     /// Where a new account begins.
@@ -35,11 +44,18 @@ impl OpenRooms {
         self.rooms.first().copied()
     }
 
+    /// What is said in this conversation is for the host.
+    pub(crate) fn add_direct(&self, room: RoomId) {
+        let mut directs = self.directs.lock();
+        if directs.len() < DIRECTS_MAX {
+            directs.insert(room);
+        }
+    }
+
     /// Tells of a message; waits for nobody.
     pub(crate) fn hear(&self, room: RoomId, said: impl FnOnce() -> Said) {
-        if self.first() == Some(room)
-            && let Ok(place) = self.heard.try_reserve()
-        {
+        let is_heard = self.first() == Some(room) || self.directs.lock().contains(&room);
+        if is_heard && let Ok(place) = self.heard.try_reserve() {
             place.send(said());
         }
     }

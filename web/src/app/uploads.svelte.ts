@@ -1,10 +1,12 @@
 //! Files on their way to the server. Loaded when somebody attaches the first one. A file goes up as soon as it is chosen;
-//! the message that names it waits for it in the outbox. What the network interrupts begins again by itself, what the
-//! server refuses is the person's to decide.
+//! the message that names it waits for it in the outbox. What the network interrupts goes on by itself, what the server
+//! refuses is the person's to decide.
 
-import { limitsOf, upload } from '../net/files';
+import { limitsOf } from '../net/files';
 import { Problem, Unreachable } from '../net/http';
 import { newKey } from '../net/outbox';
+import { UploadInPieces } from '../net/pieces';
+import { Pace } from '../model/pace';
 import { refusalOf, type Refusal } from '../model/upload';
 import type { Attachment, AttachmentLimits, RoomId } from '../protocol/generated/chat';
 import type { Conversation } from './conversation.svelte';
@@ -31,6 +33,8 @@ export class Draft {
   /** Whether the limits allow it is known. */
   checked = false;
   readonly stop = new AbortController();
+  /** Once it has begun. */
+  upload: UploadInPieces | undefined;
   attempts = 0;
 
   constructor(room: RoomId, file: File) {
@@ -56,6 +60,8 @@ export class Uploads {
   readonly #listener: UploadsListener;
   readonly #drafts = new Map<string, Draft>();
   #underWay = 0;
+  /** Of the line, for all files. */
+  readonly #pace = new Pace();
   #wake: ReturnType<typeof setTimeout> | undefined;
   readonly #ended = new AbortController();
 
@@ -152,12 +158,12 @@ export class Uploads {
     this.#underWay += 1;
     this.#listener.underWay(true);
     draft.state = 'sending';
-    draft.progress = 0;
     draft.attempts += 1;
     const { room, file, stop } = draft;
     try {
       const request = { token: this.#token, room, file, signal: stop.signal, onprogress: (part: number) => (draft.progress = part) };
-      draft.attachment = await upload(request);
+      draft.upload ??= new UploadInPieces(request, this.#pace);
+      draft.attachment = await draft.upload.send();
       draft.state = 'arrived';
       this.#listener.arrived(draft, draft.attachment);
     } catch (failure) {

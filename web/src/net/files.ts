@@ -1,7 +1,7 @@
 //! Files over HTTP: up with progress, down as blobs, because an image element cannot send the token. Nothing is retried
 //! here; whoever asked knows whether it still matters.
 
-import type { Attachment, RoomId, ServerLimits } from '../protocol/generated/chat';
+import type { RoomId, ServerLimits } from '../protocol/generated/chat';
 import { problemOf, request, Unreachable } from './http';
 
 export interface UploadRequest {
@@ -14,22 +14,27 @@ export interface UploadRequest {
 }
 
 /** `fetch` cannot tell how much of a body has been sent; this older interface can. */
-export function upload({ token, room, file, onprogress, signal }: UploadRequest): Promise<Attachment> {
+export function sendBytes<T>(
+  method: string, path: string, bytes: Blob, { token, signal }: Pick<UploadRequest, 'token' | 'signal'>, onsent: (bytes: number) => void,
+): Promise<T> {
   return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
     const sending = new XMLHttpRequest();
-    sending.open('POST', `/api/v1/rooms/${room}/attachments?name=${encodeURIComponent(file.name)}`);
+    const stop = () => sending.abort();
+    sending.open(method, path);
     sending.setRequestHeader('authorization', `Bearer ${token}`);
     sending.setRequestHeader('content-type', 'application/octet-stream');
     sending.responseType = 'json';
-    sending.upload.onprogress = (event) => onprogress(event.total > 0 ? event.loaded / event.total : 0);
+    sending.upload.onprogress = (event) => onsent(event.loaded);
     sending.onload = () => {
-      if (sending.status === 201) resolve(sending.response as Attachment);
+      if (sending.status >= 200 && sending.status < 300) resolve(sending.response as T);
       else reject(problemOf(sending.status, sending.statusText, sending.response));
     };
     sending.onerror = () => reject(new Unreachable('upload'));
     sending.onabort = () => reject(new DOMException('the upload was cancelled', 'AbortError'));
-    signal.addEventListener('abort', () => sending.abort(), { once: true });
-    sending.send(file);
+    sending.onloadend = () => signal.removeEventListener('abort', stop);
+    signal.addEventListener('abort', stop, { once: true });
+    sending.send(bytes);
   });
 }
 

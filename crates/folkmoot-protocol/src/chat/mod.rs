@@ -26,7 +26,8 @@ pub use limits::{AttachmentLimits, ServerLimits};
 pub use retention::{RetentionRule, RetentionRules, RoomRetentionRule};
 pub use view::{
     Attachment, ConnInfo, DeviceView, InviteView, LeaveReason, ListedRoom, MemberView, MessageView,
-    Notify, Reaction, ReplyRef, Role, RoomAccess, RoomKind, RoomView, Status, UserView,
+    Notify, Reaction, ReplyRef, Role, RoomAccess, RoomKind, RoomView, Status, UploadProgress,
+    UserView,
 };
 
 pub(crate) fn is_false(flag: &bool) -> bool {

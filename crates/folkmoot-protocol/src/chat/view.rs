@@ -271,6 +271,20 @@ pub struct Attachment {
     pub thumbnail_url: Option<String>,
 }
 
+/// How far a file has come that comes in pieces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]
+pub struct UploadProgress {
+    /// The upload, and later the attachment.
+    pub id: AttachmentId,
+    /// Bytes that have come: where the next piece begins.
+    #[cfg_attr(feature = "typescript", ts(type = "number"))]
+    pub offset: u64,
+    /// The file, once all of it is on disk and a message may name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attachment: Option<Attachment>,
+}
+
 /// A member of a room.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields))]

@@ -1,16 +1,18 @@
-//! Files of messages. `upload` takes one in, `download` hands it out, `sweep` removes what nobody
+//! Files of messages. `upload` takes one in, also what comes in `pieces`, `download` hands it out, `sweep` removes what nobody
 //! keeps; rows are in the store, bytes in `objects`, and who may use a file in a message is the
 //! room's to decide.
 //!
 //! A file is shown in the page only if this server decoded it as an image; everything else is only
 //! ever saved.
 
+mod body;
 pub(crate) mod download;
 mod file_name;
 mod kept;
 pub(crate) mod media_type;
 mod objects;
 mod picture;
+pub(crate) mod pieces;
 mod places;
 pub(crate) mod portrait;
 mod sweep;
@@ -36,6 +38,7 @@ use crate::config::AttachmentConfig;
 use crate::storage::contract::Files;
 use crate::wire;
 use objects::Objects;
+use pieces::Pieces;
 use places::Places;
 
 /// Images decoded at once: each may take hundreds of megabytes while it is.
@@ -47,6 +50,7 @@ pub(crate) struct Attachments {
     objects: Objects,
     decoding: Semaphore,
     uploading: Places,
+    pieces: Pieces,
     to_sweep: Notify,
 }
 
@@ -56,7 +60,8 @@ impl Attachments {
         Ok(Self {
             objects: Objects::open(&config.directory, config.is_shared)?,
             decoding: Semaphore::new(DECODING_MAX),
-            uploading: Places::default(),
+            uploading: Places::of_whole_files(),
+            pieces: Pieces::default(),
             to_sweep: Notify::new(),
         })
     }

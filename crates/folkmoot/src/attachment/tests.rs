@@ -3,19 +3,23 @@
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use folkmoot_protocol::chat::Attachment;
 use folkmoot_protocol::rpc::{MessageDelete, MessageSend, RoomCreate, RpcError};
-use folkmoot_protocol::{DeviceId, ErrorCode, RoomId, Seq, UserId};
+use folkmoot_protocol::{AttachmentId, DeviceId, ErrorCode, RoomId, Seq, UserId};
 use futures_util::stream;
 
-use super::{Attachments, Kept, sweep, upload};
+use super::{Attachments, Kept, pieces, sweep, upload};
 use crate::chat::Identity;
 use crate::chat::{messages, rooms};
 use crate::config::{Config, Flags};
 use crate::server::{Beginning, Server};
 use crate::storage::{NewAccount, NewDevice, Store, StoreOptions};
+
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_secs(600);
 
 /// Anna with a room of her own, on a directory that is removed in the end.
 struct House {
@@ -27,10 +31,15 @@ struct House {
 
 impl House {
     async fn open(name: &str, settings: &str) -> Self {
+        Self::patient_for(LONG, name, settings).await
+    }
+
+    /// A piece of a file is waited for that long.
+    async fn patient_for(piece_silence: Duration, name: &str, settings: &str) -> Self {
         let name = format!("folkmoot-files-{name}-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
         let _ = std::fs::remove_dir_all(&directory);
-        let server = start(&directory, settings);
+        let server = start(&directory, settings, piece_silence);
         let anna = anna(&server).await;
         let create = RoomCreate { name: "Tea".to_owned(), topic: None };
         let room = rooms::create(&anna, create).await.unwrap().id;
@@ -40,7 +49,7 @@ impl House {
     /// Ends everything and begins again with other settings.
     async fn reopen(&mut self, settings: &str) {
         self.server.close().await;
-        self.server = start(&self.directory, settings);
+        self.server = start(&self.directory, settings, LONG);
         self.anna.server = self.server.clone();
         self.server.embedded().cancel_unfinished_uploads().await.unwrap();
     }
@@ -50,6 +59,20 @@ impl House {
         let announced = upload::Announced { room: self.room, name, size: None };
         let body = stream::iter([Ok::<_, Infallible>(Bytes::from_static(text.as_bytes()))]);
         upload::receive(&self.anna, announced, body).await.unwrap()
+    }
+
+    /// Begins a file of ten bytes and sends five of them.
+    async fn half(&self) -> AttachmentId {
+        let announced =
+            upload::Announced { room: self.room, name: "a.txt".to_owned(), size: Some(10) };
+        let id = pieces::begin(&self.anna, announced).await.unwrap().id;
+        let piece = async { Ok(Bytes::from_static(b"half ")) };
+        assert_eq!(pieces::append(&self.anna, id, 0, piece).await.unwrap().offset, 5);
+        id
+    }
+
+    async fn bytes(&self) -> u64 {
+        self.server.embedded().attachment_bytes(self.anna.user).await.unwrap()
     }
 
     async fn send(&self, file: &Attachment) -> Result<Seq, RpcError> {
@@ -75,7 +98,7 @@ impl Drop for House {
     }
 }
 
-fn start(directory: &PathBuf, settings: &str) -> Arc<Server> {
+fn start(directory: &PathBuf, settings: &str, piece_silence: Duration) -> Arc<Server> {
     let store = Store::open(&StoreOptions::small(directory)).unwrap();
     let file = directory.with_extension("toml");
     std::fs::write(&file, format!("[attachments]\n{settings}")).unwrap();
@@ -85,7 +108,8 @@ fn start(directory: &PathBuf, settings: &str) -> Arc<Server> {
         messages_per_second: Some(0),
         ..Flags::default()
     };
-    let config = Config::load(flags).unwrap();
+    let mut config = Config::load(flags).unwrap();
+    config.attachments.piece_silence = piece_silence;
     let _ = std::fs::remove_file(file);
     let attachments = Attachments::open(&config.attachments).unwrap();
     Server::new(config, store, None, attachments, Beginning::default())
@@ -189,4 +213,33 @@ async fn files_wait_in_bounded_number() {
     let body = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"too"))]);
     let refused = upload::receive(&house.anna, announced, body).await.unwrap_err();
     assert_eq!(refused.limit, Some(50));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_whose_pieces_stop_coming_is_given_up_and_its_bytes_are_given_back() {
+    let house = House::patient_for(Duration::from_millis(200), "silence", "").await;
+    let id = house.half().await;
+    let within = tokio::time::Instant::now() + Duration::from_secs(30);
+    while house.bytes().await > 0 {
+        assert!(tokio::time::Instant::now() < within, "its bytes are still taken");
+        sweep::sweep(&house.server).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let refused = pieces::progress(&house.anna, id).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::NotFound, "it is begun anew");
+    assert!(house.files().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_in_pieces_that_a_crash_cut_off_leaves_nothing() {
+    let mut house = House::open("pieces-crash", "").await;
+    let id = house.half().await;
+    assert_eq!(house.bytes().await, 10);
+    house.reopen("").await;
+    sweep::sweep(&house.server).await;
+    assert_eq!(house.bytes().await, 0);
+    let refused = pieces::progress(&house.anna, id).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::NotFound);
+    house.upload("it can be sent again").await;
+    assert_eq!(house.files().len(), 1);
 }

@@ -2,19 +2,18 @@
 //! by the first kilobytes, its size while it streams, and it is on disk before anybody is told that
 //! it arrived.
 
-use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use folkmoot_protocol::limits::UNSENT_FILES_MAX;
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{ErrorCode, chat};
-use futures_util::{Stream, StreamExt};
-use tokio::time::Instant;
+use futures_util::Stream;
 
+use super::body::{Body, Patience};
 use super::objects::Object;
 use super::picture::{self, Decoded, NoPicture};
+use super::places::{Place, Places};
 use super::{Attachments, file_name, media_type, object_failure};
 use crate::account::token::random_id;
 use crate::chat::Identity;
@@ -24,18 +23,10 @@ use crate::room::RoomCalls;
 use crate::server::Server;
 use crate::storage::contract::Files;
 use crate::storage::{
-    Attachment, AttachmentId, Begun, NewUpload, Picture, RoomId, UnixMillis, Upload,
+    Attachment, AttachmentId, Begun, NewUpload, Picture, RoomId, UnixMillis, Upload, UserId,
 };
 use crate::wire;
 
-/// A sender that says nothing for so long has gone.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// After that long a sender must have sent this much a second: who sends one byte now and then
-/// keeps a place for ever. The slowest lines of telephones had more.
-const PACE_FROM: Duration = Duration::from_secs(60);
-const PACE_BYTES_PER_S: u64 = 1_024;
-/// How long the rest of a refused file is read, so that its sender gets to hear why.
-const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// Pieces on their way to the disk before the sender has to wait.
 const WRITES_MAX: usize = 4;
 
@@ -46,6 +37,18 @@ pub(crate) struct Announced {
     pub(crate) name: String,
     /// Its bytes, where they are known.
     pub(crate) size: Option<u64>,
+}
+
+/// A file that may come: its bytes are reserved.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    pub(super) id: AttachmentId,
+    room: RoomId,
+    by: UserId,
+    name: String,
+    size: Option<u64>,
+    expires_at: UnixMillis,
+    _place: Place,
 }
 
 /// Takes a file in; answers once it is on disk and a message may name it.
@@ -64,8 +67,12 @@ where
     let by = by.clone();
     // In a task of its own, which tidies up even when the connection ends in the middle.
     let receiving = tokio::spawn(async move {
-        let mut body = Body::new(body, by.server.config.attachments.file_bytes_max);
-        let received = admit(&by, announced, &mut body).await;
+        let (config, server) = (&by.server.config.attachments, &by.server);
+        let mut body = Body::new(body, config.file_bytes_max, Patience::WITH_A_REQUEST);
+        let received = match admit(&by, announced, &server.attachments.uploading).await {
+            Ok(admitted) => complete(server, admitted, &mut body).await,
+            Err(error) => Err(error),
+        };
         if received.is_err() {
             body.drain().await;
         }
@@ -74,29 +81,42 @@ where
     receiving.await.unwrap_or_else(|_| Err(ErrorCode::Internal.into()))
 }
 
-async fn admit<S, E>(
+/// Looks whether a file may come, and reserves its bytes. What is admitted has to be completed,
+/// which gives the bytes back if it fails.
+pub(super) async fn admit(
     by: &Identity,
     announced: Announced,
+    places: &Places,
+) -> Result<Admitted, RpcError> {
+    let server = &by.server;
+    let config = &server.config.attachments;
+    let name = file_name::clean(&announced.name)?;
+    by.count(|limits| &limits.uploads)?;
+    let Announced { room, size, .. } = announced;
+    room_answer(server.asked(room).may_write(by.user).await)?;
+    let size_max = size.unwrap_or(config.file_bytes_max);
+    if size_max > config.file_bytes_max {
+        return Err(too_large(config));
+    }
+    let place = places.take(by.user)?;
+    let id = AttachmentId::from_u64(random_id());
+    let expires_at = expiry(server);
+    reserve(by, room, id, size_max, expires_at).await?;
+    Ok(Admitted { id, room, by: by.user, name, size, expires_at, _place: place })
+}
+
+/// Takes the bytes of a file in, and hands it to its room; leaves nothing behind if that fails.
+pub(super) async fn complete<S, E>(
+    server: &Arc<Server>,
+    admitted: Admitted,
     body: &mut Body<S>,
 ) -> Result<chat::Attachment, RpcError>
 where
     S: Stream<Item = Result<Bytes, E>>,
     E: std::error::Error,
 {
-    let server = &by.server;
-    let config = &server.config.attachments;
-    let name = file_name::clean(&announced.name)?;
-    by.count(|limits| &limits.uploads)?;
-    room_answer(server.asked(announced.room).may_write(by.user).await)?;
-    let size_max = announced.size.unwrap_or(config.file_bytes_max);
-    if size_max > config.file_bytes_max {
-        return Err(too_large(config));
-    }
-    let _place = server.attachments.uploading.take(by.user)?;
-    let id = AttachmentId::from_u64(random_id());
-    let expires_at = expiry(server);
-    reserve(by, announced.room, id, size_max, expires_at).await?;
-    let file = match take(server, id, name, body).await {
+    let (id, room, by, expires_at) = (admitted.id, admitted.room, admitted.by, admitted.expires_at);
+    let file = match take(server, &admitted, body).await {
         Ok(file) => file,
         Err(error) => {
             give_up(server, id).await;
@@ -104,8 +124,7 @@ where
         }
     };
     let view = wire::attachment(&file);
-    let upload = Upload { room: announced.room, by: by.user, file, expires_at };
-    room_answer(server.room(announced.room).uploaded(upload).await)?;
+    room_answer(server.room(room).uploaded(Upload { room, by, file, expires_at }).await)?;
     Ok(view)
 }
 
@@ -146,8 +165,7 @@ async fn reserve(
 /// Stores the bytes, then what they turned out to be.
 async fn take<S, E>(
     server: &Arc<Server>,
-    id: AttachmentId,
-    name: String,
+    admitted: &Admitted,
     body: &mut Body<S>,
 ) -> Result<Attachment, RpcError>
 where
@@ -165,7 +183,8 @@ where
         let rule = format!("is {media_type} by its content, which is not among {allowed}");
         return Err(RpcError::invalid("file", rule));
     }
-    let size = write(&server.attachments, id, head, body, config).await?;
+    let size = write(&server.attachments, admitted, head, body, config).await?;
+    let (id, name) = (admitted.id, admitted.name.clone());
     let picture = decode(server, id, media_type).await?;
     let file = Attachment { id, name, media_type: media_type.to_owned(), size, picture };
     let finished = server.files().finish_upload(file.clone()).await;
@@ -176,7 +195,7 @@ where
 /// Writes a file and syncs it; returns its size.
 async fn write<S, E>(
     attachments: &Attachments,
-    id: AttachmentId,
+    admitted: &Admitted,
     head: Bytes,
     body: &mut Body<S>,
     config: &AttachmentConfig,
@@ -186,7 +205,7 @@ where
     E: std::error::Error,
 {
     let failed = |error| object_failure(&error);
-    let mut file = attachments.objects.begin(Object::File(id)).await.map_err(failed)?;
+    let mut file = attachments.objects.begin(Object::File(admitted.id)).await.map_err(failed)?;
     let mut size = 0;
     let mut next = Some(head);
     // Leaving early drops what was written: the store removes it.
@@ -198,6 +217,11 @@ where
         file.wait_for_capacity(WRITES_MAX).await.map_err(failed)?;
         file.put(piece);
         next = body.next().await?;
+    }
+    // A file that comes in pieces ends where its sender gives it up.
+    if admitted.size.is_some_and(|announced| announced != size) {
+        let text = format!("the file ended early: after {size} bytes");
+        return Err(RpcError::new(ErrorCode::BadRequest, text));
     }
     file.finish().await.map_err(failed)?;
     Ok(size)
@@ -241,98 +265,4 @@ async fn give_up(server: &Server, id: AttachmentId) {
 fn too_large(config: &AttachmentConfig) -> RpcError {
     let limit = usize::try_from(config.file_bytes_max).unwrap_or(usize::MAX);
     RpcError::too_large("file", limit, "bytes")
-}
-
-/// A body that is read piece by piece, with an end to patience.
-struct Body<S> {
-    stream: std::pin::Pin<Box<S>>,
-    is_over: bool,
-    drain_bytes_max: u64,
-    begun: Instant,
-    bytes: u64,
-}
-
-/// Whether a sender is too slow to be waited for.
-fn is_too_slow(elapsed: Duration, bytes: u64) -> bool {
-    elapsed >= PACE_FROM && bytes < elapsed.as_secs() * PACE_BYTES_PER_S
-}
-
-impl<S, E> Body<S>
-where
-    S: Stream<Item = Result<Bytes, E>>,
-    E: std::error::Error,
-{
-    fn new(stream: S, drain_bytes_max: u64) -> Self {
-        let (stream, begun) = (Box::pin(stream), Instant::now());
-        Self { stream, is_over: false, drain_bytes_max, begun, bytes: 0 }
-    }
-
-    /// The next piece; `None` at the end.
-    async fn next(&mut self) -> Result<Option<Bytes>, RpcError> {
-        let piece = tokio::time::timeout(SILENCE_MAX, self.stream.next()).await;
-        let ended = |reason: String| {
-            RpcError::new(ErrorCode::BadRequest, format!("the file ended early: {reason}"))
-        };
-        match piece {
-            Ok(Some(Ok(piece))) => {
-                self.bytes += piece.len() as u64;
-                if is_too_slow(self.begun.elapsed(), self.bytes) {
-                    self.is_over = true;
-                    return Err(ended(format!("less than {PACE_BYTES_PER_S} bytes a second")));
-                }
-                Ok(Some(piece))
-            }
-            Ok(None) => {
-                self.is_over = true;
-                Ok(None)
-            }
-            Ok(Some(Err(error))) => {
-                self.is_over = true;
-                Err(ended(error.to_string()))
-            }
-            Err(_) => {
-                self.is_over = true;
-                Err(ended(format!("nothing came for {} s", SILENCE_MAX.as_secs())))
-            }
-        }
-    }
-
-    /// As much of the beginning as tells what it is.
-    async fn head(&mut self) -> Result<Bytes, RpcError> {
-        let mut head = BytesMut::new();
-        while head.len() < media_type::HEAD_LEN {
-            let Some(piece) = self.next().await? else { break };
-            head.extend_from_slice(&piece);
-        }
-        Ok(head.freeze())
-    }
-
-    /// Reads on after a refusal: a sender whose connection is closed in the middle never sees the
-    /// answer.
-    async fn drain(mut self) {
-        let mut left = self.drain_bytes_max;
-        let mut reading = pin!(async {
-            while !self.is_over && left > 0 {
-                match self.next().await {
-                    Ok(Some(piece)) => left = left.saturating_sub(piece.len() as u64),
-                    Ok(None) | Err(_) => break,
-                }
-            }
-        });
-        let _ = tokio::time::timeout(DRAIN_MAX, &mut reading).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_sends_a_byte_now_and_then_is_not_waited_for() {
-        let second = Duration::from_secs(1);
-        assert!(!is_too_slow(59 * second, 1), "it may only have begun");
-        assert!(is_too_slow(60 * second, 60 * 1_024 - 1));
-        assert!(!is_too_slow(60 * second, 60 * 1_024));
-        assert!(is_too_slow(3_600 * second, 1 << 20));
-    }
 }

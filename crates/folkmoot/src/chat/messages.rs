@@ -47,7 +47,7 @@ pub(crate) async fn send(by: &Identity, request: MessageSend) -> Result<MessageS
     if let Some((open, body)) = open.zip(heard)
         && !done.is_repeat
     {
-        open.hear(room, || Said { user: by.user, seq, body });
+        open.hear(room, || Said { room, user: by.user, seq, body });
     }
     let (offset, at) = (done.offset, done.at);
     Ok(MessageSent { seq, offset, at, duplicate: done.is_repeat })

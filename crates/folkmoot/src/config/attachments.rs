@@ -31,6 +31,9 @@ const TYPES: &[&str] = &[
     "application/vnd.oasis.opendocument.*",
 ];
 
+/// A telephone in a tunnel comes back within that; who is away for longer begins anew.
+const PIECE_SILENCE: Duration = Duration::from_secs(5 * 60);
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct AttachmentsSection {
@@ -75,6 +78,8 @@ pub(crate) struct AttachmentConfig {
     pub(crate) image_pixels_max: u64,
     /// A file that no message names is removed after this time.
     pub(crate) unsent: Duration,
+    /// A file that comes in pieces is given up when none has come for this time.
+    pub(crate) piece_silence: Duration,
     /// Media types that are taken; `*` at the end stands for any rest.
     pub(crate) types: Vec<String>,
 }
@@ -100,6 +105,7 @@ impl AttachmentsSection {
             user_bytes_max: self.user_bytes_max,
             image_pixels_max: self.image_pixels_max,
             unsent: Duration::from_secs(self.unsent_s.into()),
+            piece_silence: PIECE_SILENCE,
             types: self.types,
         }
     }

@@ -13,7 +13,7 @@ use super::script::{BOTS, bot};
 
 const TEXT: &str = include_str!("scenes/answers.txt");
 /// Where the text of an answer names the guest.
-const NAME: &str = "{name}";
+pub(super) const NAME: &str = "{name}";
 /// The same words stand so many messages apart: more than the largest window shows.
 const SCREEN: u64 = 40;
 /// Guests of whom it is known how often they were answered; beyond them all are new again.
@@ -65,7 +65,7 @@ pub(super) enum Answer {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Hello,
     Hallo,
     Question,
@@ -74,10 +74,10 @@ enum Kind {
 }
 
 #[derive(Debug)]
-struct Line {
-    kind: Kind,
-    who: &'static str,
-    text: &'static str,
+pub(super) struct Line {
+    pub(super) kind: Kind,
+    pub(super) who: &'static str,
+    pub(super) text: &'static str,
     /// The message that it answered last.
     said_to: Option<Seq>,
 }
@@ -149,13 +149,13 @@ impl Answers {
 
 /// How a bot calls a guest: by the first of their names, of which only letters and digits are said.
 /// A name may hold a mention or a link, and a bot would spread it.
-fn called(name: &str) -> String {
+pub(super) fn called(name: &str) -> String {
     let first = name.split_whitespace().next().unwrap_or_default();
     let plain: String = first.chars().filter(|letter| letter.is_alphanumeric()).collect();
     if plain.is_empty() { "stranger".to_owned() } else { plain }
 }
 
-fn kind_of(body: &str) -> Kind {
+pub(super) fn kind_of(body: &str) -> Kind {
     let body = body.to_lowercase();
     let is_any = |words: &[&str], word: &str| words.contains(&word);
     let mut words = body.split(|letter: char| !letter.is_alphanumeric()).filter(|w| !w.is_empty());
@@ -177,7 +177,7 @@ fn named(body: &str) -> Option<&'static str> {
     BOTS.iter().map(|(name, _)| *name).find(|name| body.contains(&format!("@{name}")))
 }
 
-fn parse(text: &'static str) -> Option<Vec<Line>> {
+pub(super) fn parse(text: &'static str) -> Option<Vec<Line>> {
     let mut kind = None;
     let mut lines = Vec::new();
     for line in text.lines() {

@@ -61,13 +61,19 @@ impl Cast {
         self.bots[HOST].user
     }
 
-    /// All bots are there in all rooms from now on, and the host where newcomers were greeted.
-    pub(super) async fn come_in(&self, server: &Server, rooms: &[RoomId]) -> Result<(), RpcError> {
+    /// All bots are there in all rooms from now on, and the host where newcomers were greeted, which
+    /// is returned.
+    pub(super) async fn come_in(
+        &self,
+        server: &Server,
+        rooms: &[RoomId],
+    ) -> Result<Vec<RoomId>, RpcError> {
         let host = server.streams().load_user(self.host(), 0).await;
         let host = host.map_err(|error| read_failure(&error))?.ok_or(ErrorCode::Internal)?;
         let known = host.rooms.iter().map(|room| room.summary.id);
         let greeted = known.filter(|room| !rooms.contains(room)).take(GREETED_MAX);
-        let hosted = greeted.map(|room| (HOST, room));
+        let greeted: Vec<_> = greeted.collect();
+        let hosted = greeted.iter().map(|room| (HOST, *room));
         let names = self.bots.keys();
         let everywhere = names.flat_map(|name| rooms.iter().map(move |room| (*name, *room)));
         for (name, room) in everywhere.chain(hosted) {
@@ -76,7 +82,7 @@ impl Cast {
                 tracing::debug!(%error, name, "a bot could not come in");
             }
         }
-        Ok(())
+        Ok(greeted)
     }
 
     /// The room of each scene; one that is missing is made with its past.

@@ -4,6 +4,7 @@
 
 mod answers;
 mod cast;
+mod direct;
 mod history;
 mod script;
 
@@ -22,6 +23,7 @@ use crate::server::Server;
 use crate::storage::{DeviceId, Seq};
 use answers::{Answer, Answers, Heard};
 use cast::Cast;
+use direct::Direct;
 use script::{Line, Scene, When, scenes};
 
 /// Between two lines anywhere: calm enough to read along in all rooms.
@@ -42,10 +44,10 @@ pub(crate) async fn start(server: &Arc<Server>) {
     let prepared = async {
         let cast = Cast::gather(server).await?;
         let rooms = cast.rooms(server, &scenes).await?;
-        cast.come_in(server, &rooms).await?;
-        Ok::<_, RpcError>((cast, rooms))
+        let greeted = cast.come_in(server, &rooms).await?;
+        Ok::<_, RpcError>((cast, rooms, greeted))
     };
-    let (cast, rooms) = match prepared.await {
+    let (cast, rooms, greeted) = match prepared.await {
         Ok(prepared) => prepared,
         Err(error) => {
             tracing::error!(%error, "the demo could not be prepared");
@@ -53,6 +55,7 @@ pub(crate) async fn start(server: &Arc<Server>) {
         }
     };
     let (open, hearing) = OpenRooms::new(rooms.clone(), cast.host());
+    greeted.into_iter().for_each(|room| open.add_direct(room));
     server.open_to_all(open);
     let (server, mut stopping) = (server.clone(), server.stopping());
     tokio::spawn(async move {
@@ -75,18 +78,22 @@ pub(crate) async fn welcome(newcomer: &Identity) -> Result<Option<RoomId>, RpcEr
     let direct = rooms::open_direct(&host, DirectOpen { user: newcomer.user }).await?;
     cast::come_in(&host, cast::HOST, direct.id).await?;
     say(&host, direct.id, GREETING.to_owned(), None).await?;
+    open.add_direct(direct.id);
     Ok(open.first())
 }
 
-/// Answers guests in the first room.
+/// Answers guests in the first room and in their conversations with the host.
 async fn answer(server: &Server, cast: &Cast, rooms: &[RoomId], mut hearing: mpsc::Receiver<Said>) {
-    let Some(room) = rooms.first().copied() else { return };
-    let mut answers = Answers::new();
+    let (mut answers, direct) = (Answers::new(), Direct::new());
     while let Some(said) = hearing.recv().await {
         if cast.has(said.user) {
             continue;
         }
-        if let Err(error) = answer_one(server, cast, room, &mut answers, &said).await {
+        let answered = match rooms.first() == Some(&said.room) {
+            true => answer_one(server, cast, &mut answers, &said).await,
+            false => answer_alone(server, cast, &direct, &said).await,
+        };
+        if let Err(error) = answered {
             tracing::debug!(%error, "a bot could not answer");
         }
     }
@@ -95,23 +102,45 @@ async fn answer(server: &Server, cast: &Cast, rooms: &[RoomId], mut hearing: mps
 async fn answer_one(
     server: &Server,
     cast: &Cast,
-    room: RoomId,
     answers: &mut Answers,
-    Said { user, seq, body }: &Said,
+    Said { room, user, seq, body }: &Said,
 ) -> Result<(), RpcError> {
     let account = users::account(server, *user).await?;
     let heard = Heard { guest: *user, name: &account.display_name, seq: *seq, body };
     for answer in answers.to(&heard) {
-        server.node().sleep(READING).await;
-        match answer {
-            Answer::Say { who, text } => {
-                typed(server, cast, who, room).await?;
-                say(cast.identity(who)?, room, text, Some(*seq)).await?;
-            }
-            Answer::React { who, emoji } => react(cast, who, room, *seq, emoji).await?,
-        }
+        give(server, cast, (*room, *seq), Some(*seq), answer).await?;
     }
     Ok(())
+}
+
+/// Where two talk, it is plain what is answered.
+async fn answer_alone(
+    server: &Server,
+    cast: &Cast,
+    direct: &Direct,
+    Said { room, user, seq, body }: &Said,
+) -> Result<(), RpcError> {
+    let account = users::account(server, *user).await?;
+    let heard = Heard { guest: *user, name: &account.display_name, seq: *seq, body };
+    give(server, cast, (*room, *seq), None, direct.to(&heard)).await
+}
+
+/// Answers a message, with or without quoting it.
+async fn give(
+    server: &Server,
+    cast: &Cast,
+    (room, seq): (RoomId, Seq),
+    reply_to: Option<Seq>,
+    answer: Answer,
+) -> Result<(), RpcError> {
+    server.node().sleep(READING).await;
+    match answer {
+        Answer::Say { who, text } => {
+            typed(server, cast, who, room).await?;
+            say(cast.identity(who)?, room, text, reply_to).await.map(drop)
+        }
+        Answer::React { who, emoji } => react(cast, who, room, seq, emoji).await,
+    }
 }
 
 /// Goes round the rooms, one line at a time, and through their conversations again and again.

@@ -29,6 +29,18 @@ pub(crate) async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<
     Bytes::from_request(request, state).await.map_err(|error| refused(&error))
 }
 
+/// The bytes of `field`, which is the body of a route with a limit of its own.
+pub(super) async fn within(
+    request: Request,
+    field: &'static str,
+    bytes_max: usize,
+) -> Result<Bytes, RpcError> {
+    Bytes::from_request(request, &()).await.map_err(|error| match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => RpcError::too_large(field, bytes_max, "bytes"),
+        _ => RpcError::new(ErrorCode::BadRequest, error.body_text()),
+    })
+}
+
 fn refused(error: &BytesRejection) -> Refused {
     match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {

@@ -21,6 +21,7 @@ mod rooms;
 mod search;
 mod security;
 mod setup;
+mod uploads;
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ use axum::middleware;
 use axum::response::IntoResponse;
 use axum::routing::{delete, get, patch, post, put};
 use folkmoot_protocol::ErrorCode;
-use folkmoot_protocol::limits::{FRAME_BYTES_MAX, PICTURE_BYTES_MAX};
+use folkmoot_protocol::limits::{FRAME_BYTES_MAX, PICTURE_BYTES_MAX, UPLOAD_PIECE_BYTES_MAX};
 
 pub(crate) use problem::Refused;
 
@@ -69,6 +70,11 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/api/v1/rooms/{id}", get(rooms::get).delete(deletion::delete_room))
         .route("/api/v1/rooms/{id}/messages", get(rooms::history).post(rooms::send))
         .route("/api/v1/rooms/{id}/attachments", post(attachments::upload))
+        .route("/api/v1/rooms/{id}/uploads", post(uploads::begin))
+        .route("/api/v1/uploads/{id}", {
+            let limit = DefaultBodyLimit::max(UPLOAD_PIECE_BYTES_MAX);
+            get(uploads::progress).patch(uploads::append).delete(uploads::cancel).layer(limit)
+        })
         .route("/api/v1/attachments/{id}", get(attachments::file))
         .route("/api/v1/attachments/{id}/thumbnail", get(attachments::thumbnail))
         .route("/api/v1/limits", get(attachments::limits))

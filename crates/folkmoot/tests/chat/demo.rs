@@ -105,3 +105,22 @@ async fn bots_are_no_administrators_and_nobody_signs_in_as_one() {
         assert_eq!(server.http("POST /api/v1/sessions", None, &body).await.status, 401);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_host_answers_who_writes_to_her_also_after_a_restart() {
+    let mut server = Server::demo().await;
+    let account = server.sign_up("anna").await;
+    for question in ["What time is it?", "And now?"] {
+        let mut anna = server.connect(&account).await;
+        let rooms = anna.call("rooms.list", json!({})).await;
+        let rooms = rooms["rooms"].as_array().unwrap();
+        let direct = rooms.iter().find(|room| room["kind"] == "direct").expect("a greeting");
+        let room = direct["id"].as_str().unwrap().to_owned();
+        anna.subscribe(&room).await;
+        anna.say(&room, question, question).await;
+        assert_eq!(anna.message(&room).await["body"], question);
+        let answer = anna.message(&room).await;
+        assert_eq!(answer["user"], direct["peer"]["id"], "{answer}");
+        server.restart().await;
+    }
+}

@@ -27,6 +27,7 @@ mod moderation_log;
 mod names;
 mod on_postgres;
 mod openapi;
+mod pieces;
 mod pins;
 mod presence;
 mod process;

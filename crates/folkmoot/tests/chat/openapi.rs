@@ -81,6 +81,23 @@ async fn shown_logo(server: &Server, document: &Value, by: &Account) -> String {
     shown.json()["branding"]["logo"].as_str().expect("a logo").to_owned()
 }
 
+/// The routes of a file that comes in pieces, for one that has begun.
+async fn in_pieces(
+    server: &Server,
+    by: &Account,
+    room: &str,
+) -> Vec<(&'static str, &'static str, String, &'static str)> {
+    let begin = format!("/api/v1/rooms/{room}/uploads?name=a.txt&size=6");
+    let begun = server.http(&format!("POST {begin}"), Some(&by.token), "").await;
+    let coming = format!("/api/v1/uploads/{}", begun.json()["id"].as_str().expect("an id"));
+    vec![
+        ("post", "/api/v1/rooms/{id}/uploads", begin, ""),
+        ("get", "/api/v1/uploads/{id}", coming.clone(), ""),
+        ("patch", "/api/v1/uploads/{id}", format!("{coming}?offset=0"), "a file"),
+        ("delete", "/api/v1/uploads/{id}", coming, ""),
+    ]
+}
+
 /// The routes of the administration.
 fn administration(
     user: &str,
@@ -149,6 +166,7 @@ async fn every_documented_route_answers_as_documented() {
     client.call("message.send", files).await;
     let picture = shown_picture(&server, &document, &anna).await;
     let logo = shown_logo(&server, &document, &anna).await;
+    let in_pieces = in_pieces(&server, &anna, &room).await;
     let doomed = [client.create_room("Gone").await, client.create_room("Gone too").await];
     let messages = format!("/api/v1/rooms/{room}/messages");
     let account = json!({"name": "cara", "password": "correct horse"}).to_string();
@@ -190,6 +208,7 @@ async fn every_documented_route_answers_as_documented() {
     // Signing out is the last of all.
     let last = calls.len() - 1;
     calls.splice(last..last, administration(&user, &doomed[0], &logo));
+    calls.splice(0..0, in_pieces);
     let documented = documented(&document);
     // Setting up was the first call of all, a picture and a logo have been sent; deleting oneself
     // leaves nobody to call anything.

@@ -722,6 +722,16 @@ export type StorageView = {
 /** A moment: milliseconds since 1970 in UTC. */
 export type UnixMillis = number;
 
+/** How far a file has come that comes in pieces. */
+export type UploadProgress = {
+  /** The upload, and later the attachment. */
+  id: AttachmentId,
+  /** Bytes that have come: where the next piece begins. */
+  offset: number,
+  /** The file, once all of it is on disk and a message may name it. */
+  attachment?: Attachment,
+};
+
 /** An event of `user:<id>`. */
 export type UserEvent = { "type": "room_added", room: RoomView }
   | { "type": "room_removed", room: RoomId, reason: LeaveReason }

@@ -69,6 +69,9 @@ export const FILE_NAME_CHARS_MAX = 128;
 /** Uploaded files of one user that no message names yet: a few messages being written at once. */
 export const UNSENT_FILES_MAX = 50;
 
+/** Bytes of one piece of a file that comes in pieces: what fast lines carry in a fraction of a second, and little enough to be held in memory. */
+export const UPLOAD_PIECE_BYTES_MAX = 1048576;
+
 /** Messages or search hits in one page. */
 export const HISTORY_PAGE_MAX = 100;
 

@@ -39,6 +39,11 @@ export function longPress(action: () => void) {
         setTimeout(action);
       }, { signal });
     }
+    // To a browser that waits longer than we do, lifting the finger is a tap: it would come after the menu has opened, and
+    // hit what the menu has put under the finger, or close it.
+    element.addEventListener('touchend', (event) => {
+      if (swallow && event.cancelable) event.preventDefault();
+    }, { signal, passive: false });
     // The click that ends the press would open what the menu is about; the browser's own menu would cover ours.
     element.addEventListener('click', (event) => {
       if (!swallow) return;
