@@ -39,7 +39,7 @@ use branch::Branch;
 use channel::{Channel, Subscriber};
 pub(crate) use hub::{Hub, Refused, SHARDS, Someone};
 pub(crate) use join::{Answer, Join, NotMade};
-use keeping::{Keeper, Written};
+use keeping::{Keeper, Written, owner_of};
 pub(crate) use news::{
     Attach, Bulletin, Enlisted, EnlistedChannel, Found, Heard, HistoryPage, Missing, MovedChannel,
     MovedKey, News, Shipment, What,
@@ -324,6 +324,9 @@ impl Channels {
     #[derive(Clone)]
     async fn sweep(&mut self, ctx: &mut Context<Self>) {
         self.forget_old(ctx.now().0);
+        if self.keeper.disk.is_some() {
+            self.answer_disk(owner_of(ctx));
+        }
     }
 }
 
