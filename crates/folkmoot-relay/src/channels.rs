@@ -276,6 +276,14 @@ impl Channels {
         true
     }
 
+    /// The backend says something else of a subscriber in this channel.
+    pub(crate) async fn inform(&mut self, channel: Arc<str>, client: Arc<str>, info: Bytes) {
+        let known = self.channels.get_mut(&channel);
+        if let Some(subscriber) = known.and_then(|channel| channel.subscribers.get_mut(&client)) {
+            subscriber.info = info;
+        }
+    }
+
     /// Some of those who are present, before a place in their list.
     pub(crate) async fn present(&self, channel: Arc<str>, before: usize) -> Present {
         let channel = self.channels.get(&channel);
