@@ -10,12 +10,16 @@
 //! frame that is not whole, one that says it was synced proves that something acknowledged is gone.
 //! A new segment says how much of the one before it counts, so what a failed write has left there
 //! never comes back.
+//!
+//! Zeros are written ahead: a sync of a file that does not grow goes past the file system's journal,
+//! which others may be busy with.
 
 pub(super) mod format;
 mod reader;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -26,6 +30,8 @@ const MAGIC: &[u8; 8] = b"fm-relay";
 const FORMAT: u32 = 1;
 const HEADER_BYTES: usize = 32;
 const FRAME_HEAD_BYTES: usize = 16;
+/// Zeros that are written ahead, with what first goes beyond those of before.
+const AHEAD: &[u8] = &[0; 1 << 20];
 const SUFFIX: &str = "histories";
 /// How long to wait for a process that is about to let the directory go.
 const BUSY: Duration = Duration::from_secs(2);
@@ -40,6 +46,8 @@ pub(super) struct Log {
     file: Option<File>,
     /// Of the last segment.
     written: u64,
+    /// To where it has zeros.
+    reserved: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +63,8 @@ impl Log {
         let lock = lock(directory)?;
         let segments = read_segments(directory, take)?;
         let directory = directory.to_owned();
-        let mut log = Self { directory, _lock: lock, segments, file: None, written: 0 };
+        let (file, written, reserved) = (None, 0, 0);
+        let mut log = Self { directory, _lock: lock, segments, file, written, reserved };
         log.begin()?;
         Ok(log)
     }
@@ -93,7 +102,8 @@ impl Log {
         match self.make(&path, &header(former)) {
             Ok(file) => {
                 self.file = Some(file);
-                self.written = HEADER_BYTES as u64;
+                (self.written, self.reserved) = (HEADER_BYTES as u64, 0);
+                self.cut_off_zeros();
                 self.segments.push(Segment { number, synced: self.written });
                 Ok(number)
             }
@@ -117,8 +127,10 @@ impl Log {
     pub(super) fn write(&mut self, body: &[u8]) -> io::Result<()> {
         let synced = self.segments.last().map_or(0, |segment| segment.synced);
         let head = frame_head(body, synced)?;
-        let Some(file) = &mut self.file else { return Err(io::Error::other("no segment is open")) };
-        let written = file.write_all(&head).and_then(|()| file.write_all(body));
+        let Some(file) = &self.file else { return Err(io::Error::other("no segment is open")) };
+        let at = self.written;
+        let written = file.write_all_at(&head, at);
+        let written = written.and_then(|()| file.write_all_at(body, at + head.len() as u64));
         match written {
             Ok(()) => self.written += (head.len() + body.len()) as u64,
             Err(_) => self.file = None,
@@ -126,11 +138,30 @@ impl Log {
         written
     }
 
+    /// Writes zeros ahead, if the file has grown beyond those that there were.
+    fn reserve(&mut self) -> io::Result<()> {
+        let Some(file) = self.file.as_ref().filter(|_| self.written > self.reserved) else {
+            return Ok(());
+        };
+        file.write_all_at(AHEAD, self.written)?;
+        self.reserved = self.written + AHEAD.len() as u64;
+        Ok(())
+    }
+
+    /// Gives back what the last segment has behind its end, as another one is begun. If that fails, it
+    /// is some room that is not used.
+    fn cut_off_zeros(&self) {
+        let Some(Segment { number, synced }) = self.segments.last() else { return };
+        let file = OpenOptions::new().write(true).open(path(&self.directory, *number));
+        let _ = file.and_then(|file| file.set_len(*synced));
+    }
+
     /// Has all that was written on disk. A failed sync is never repeated in place: the kernel may
     /// have dropped what it could not write, and the next one would succeed without it.
     pub(super) fn sync(&mut self) -> io::Result<()> {
+        let reserved = self.reserve();
         let Some(file) = &self.file else { return Err(io::Error::other("no segment is open")) };
-        let synced = file.sync_data();
+        let synced = reserved.and_then(|()| file.sync_data());
         match (&synced, self.segments.last_mut()) {
             (Ok(()), Some(segment)) => segment.synced = self.written,
             _ => self.file = None,

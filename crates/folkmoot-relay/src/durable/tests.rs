@@ -309,10 +309,10 @@ async fn a_payload_is_on_disk_once_however_many_channels_it_goes_into() {
     };
     life.hub.publish_all((0..1_000).map(of).collect()).await;
     life.end().await;
+    let second = Life::begin(directory.path(), KEEP).await;
     let file = std::fs::metadata(directory.path().join(format!("{:020}.histories", 1))).unwrap();
     // What gathers while something is written shares a frame; alone, each would have ten megabytes.
     assert!(file.len() < 64 * 10_000 + 100_000, "{}", file.len());
-    let second = Life::begin(directory.path(), KEEP).await;
     for number in 0..1_000 {
         let name: Arc<str> = format!("user:{number}").into();
         let page = second.hub.of(&name).history(name.clone(), Query::default(), KEEP).await;

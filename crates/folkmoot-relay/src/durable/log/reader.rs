@@ -118,7 +118,9 @@ fn read_frames(
             if is_witnessed(&rest, at) {
                 return Err(Wrong::Damaged(number, at));
             }
-            tracing::info!(number, at, "a write to the log of histories had not ended");
+            if rest.iter().any(|byte| *byte != 0) {
+                tracing::info!(number, at, "a write to the log of histories had not ended");
+            }
         }
         None => {}
     }

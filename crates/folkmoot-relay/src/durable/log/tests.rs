@@ -145,3 +145,26 @@ fn old_segments_go_and_the_rest_is_read() {
     drop(log);
     assert_eq!(opened(directory.path()).unwrap().1, [b"two"]);
 }
+
+#[test]
+fn zeros_are_ahead_of_what_is_written_and_go_with_the_next_segment() {
+    let directory = tempfile::tempdir().unwrap();
+    let len = |number| std::fs::metadata(path(directory.path(), number)).unwrap().len();
+    let (mut log, _) = opened(directory.path()).unwrap();
+    log.write(b"one").unwrap();
+    log.sync().unwrap();
+    let grown = len(1);
+    assert!(grown > AHEAD.len() as u64);
+    log.write(b"two").unwrap();
+    log.sync().unwrap();
+    assert_eq!(len(1), grown, "the second sync has to write where the file is");
+    let large = vec![7; 2 * AHEAD.len()];
+    log.write(&large).unwrap();
+    log.sync().unwrap();
+    assert!(len(1) > 3 * AHEAD.len() as u64);
+    log.begin().unwrap();
+    assert_eq!(len(1), log.segments[0].synced);
+    drop(log);
+    let (_log, found) = opened(directory.path()).unwrap();
+    assert_eq!(found, [&b"one"[..], b"two", &large]);
+}
