@@ -5,8 +5,11 @@ mod body;
 pub(crate) mod client_address;
 mod descriptors;
 mod doorman;
+pub(crate) mod lasting;
+pub(crate) mod lent;
 pub(crate) mod tls;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,13 +24,15 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 pub use descriptors::raise_descriptors;
 pub use doorman::{Doorman, Room, Visit};
 pub use tls::look_until_stopped;
 
 use body::Coming;
+use lasting::{Lasting, Written, may_last};
+use lent::Lent;
 use tls::Tls;
 
 /// How long to leave the listener alone when the system has no room for another socket.
@@ -124,33 +129,69 @@ async fn serve(door: Door, socket: TcpStream, peer: SocketAddr, routes: Router, 
     }
 }
 
-/// Serves one connection until it ends, is asked to leave or becomes a WebSocket.
+/// Serves one connection until it ends, is asked to leave, becomes a WebSocket or has a response that
+/// lasts: that one is written by a task of its own, which has no room for what comes before.
 async fn converse<S>(door: Door, socket: S, peer: SocketAddr, routes: Router, visit: Arc<Visit>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (guest, patience) = (Guest(visit.clone()), door.header_timeout);
-    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(peer));
-        request.extensions_mut().insert(guest.clone());
-        let request = request.map(|body| Coming::new(body, patience));
-        TowerToHyperService::new(routes.clone()).call(request)
-    });
+    let lent = Lent::new(socket);
+    let (answers, mut lasting) = mpsc::channel(1);
+    let service = {
+        let (guest, patience, lent) = (Guest(visit.clone()), door.header_timeout, lent.clone());
+        service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(peer));
+            request.extensions_mut().insert(guest.clone());
+            let (may_last, lent, answers) = (may_last(&request), lent.clone(), answers.clone());
+            let request = request.map(|body| Coming::new(body, patience));
+            let answered = TowerToHyperService::new(routes.clone()).call(request);
+            async move {
+                let response = answered.await?;
+                let lasts = response.extensions().get::<Lasting>().is_some();
+                if !(lasts && may_last && lent.is_flushed()) {
+                    return Ok::<_, Infallible>(response);
+                }
+                // Nobody is there to take it any more: then this is dropped, too.
+                let _ = answers.send(Written::new(response)).await;
+                std::future::pending().await
+            }
+        })
+    };
     let mut stopping = door.stopping;
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // Also between two requests, so that nobody keeps a socket by having asked once.
         .header_read_timeout(door.header_timeout)
-        .serve_connection(TokioIo::new(socket), service)
+        .serve_connection(TokioIo::new(lent.clone()), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = visit.asked_to_leave() => return,
-        () = stops(&mut stopping) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let mut is_stopping = false;
+    let ended = loop {
+        tokio::select! {
+            ended = connection.as_mut() => break ended,
+            Some(written) = lasting.recv() => {
+                if let Some(socket) = lent.take() {
+                    tokio::spawn(last(written.write(socket), peer, visit));
+                }
+                return;
+            }
+            () = visit.asked_to_leave() => return,
+            () = stops(&mut stopping), if !is_stopping => {
+                connection.as_mut().graceful_shutdown();
+                is_stopping = true;
+            }
         }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, %peer, "a connection ended early");
+    }
+}
+
+/// Writes a response until it or its client ends, or is asked to leave.
+async fn last(writing: impl Future<Output = io::Result<()>>, peer: SocketAddr, visit: Arc<Visit>) {
+    let ended = tokio::select! {
+        ended = writing => ended,
+        () = visit.asked_to_leave() => return,
     };
     if let Err(error) = ended {
         tracing::debug!(%error, %peer, "a connection ended early");

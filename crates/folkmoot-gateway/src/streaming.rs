@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName};
@@ -16,6 +17,7 @@ use futures_util::{Stream, StreamExt, stream};
 use serde::Deserialize;
 
 use crate::accept::Visit;
+use crate::accept::lasting::Lasting;
 use crate::connection::{Application, Note, Reader, Session};
 use crate::direction::Direction;
 use crate::emulation::{self, Emulation, Kept};
@@ -118,7 +120,7 @@ pub(crate) fn serve<A: Application>(
         // Proxies that gather a response would hold events back.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    (headers, Body::from_stream(body.messages(wrapping))).into_response()
+    (headers, Extension(Lasting), Body::from_stream(body.messages(wrapping))).into_response()
 }
 
 /// The write half. It is dropped with the response, when the client is gone too.

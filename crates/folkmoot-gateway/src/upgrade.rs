@@ -16,6 +16,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::accept::Visit;
+use crate::accept::lent::Lent;
 use crate::connection::Application;
 use crate::websocket::{self, Incoming};
 
@@ -127,9 +128,12 @@ enum Bare {
 
 /// Takes a socket in the clear out of the HTTP library, whose buffers go.
 fn bare(upgraded: Upgraded) -> Bare {
-    match upgraded.downcast::<TokioIo<TcpStream>>() {
-        // Copied: it would keep the whole buffer.
-        Ok(parts) => Bare::Clear(parts.io.into_inner(), parts.read_buf.to_vec()),
+    match upgraded.downcast::<TokioIo<Lent<TcpStream>>>() {
+        Ok(parts) => {
+            let socket = parts.io.into_inner().take().expect("nobody else takes it");
+            // Copied: it would keep the whole buffer.
+            Bare::Clear(socket, parts.read_buf.to_vec())
+        }
         Err(upgraded) => Bare::Encrypted(upgraded),
     }
 }

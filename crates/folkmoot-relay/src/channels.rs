@@ -39,7 +39,7 @@ use branch::Branch;
 use channel::{Channel, Subscriber};
 pub(crate) use hub::{Hub, Refused, SHARDS, Someone};
 pub(crate) use join::{Answer, Join, NotMade};
-use keeping::{Keeper, Written};
+use keeping::{Keeper, Written, owner_of};
 pub(crate) use news::{
     Attach, Bulletin, Enlisted, EnlistedChannel, Found, Heard, HistoryPage, Missing, MovedChannel,
     MovedKey, News, Shipment, What,
@@ -276,6 +276,14 @@ impl Channels {
         true
     }
 
+    /// The backend says something else of a subscriber in this channel.
+    pub(crate) async fn inform(&mut self, channel: Arc<str>, client: Arc<str>, info: Bytes) {
+        let known = self.channels.get_mut(&channel);
+        if let Some(subscriber) = known.and_then(|channel| channel.subscribers.get_mut(&client)) {
+            subscriber.info = info;
+        }
+    }
+
     /// Some of those who are present, before a place in their list.
     pub(crate) async fn present(&self, channel: Arc<str>, before: usize) -> Present {
         let channel = self.channels.get(&channel);
@@ -324,6 +332,9 @@ impl Channels {
     #[derive(Clone)]
     async fn sweep(&mut self, ctx: &mut Context<Self>) {
         self.forget_old(ctx.now().0);
+        if self.keeper.disk.is_some() {
+            self.answer_disk(owner_of(ctx));
+        }
     }
 }
 

@@ -1,17 +1,20 @@
-//! Histories on disk: one SQLite file that a thread of its own writes. What has gathered while it
-//! was writing is committed with one sync.
+//! Histories on disk: a log that a thread of its own writes. What has gathered while it was writing
+//! is one frame and one sync, with a payload once for all the channels that it went into. Channels
+//! themselves are in memory, with their owners; the log says what they were when a relay starts.
 //!
 //! A publication of a durable channel is on disk before anybody hears of it, so an offset that
 //! somebody has seen means the same after the process was killed. With it are its idempotency key
 //! and the row of the backend that it comes from, so neither is published again.
 
+mod compaction;
+mod former;
 mod ledger;
-mod load;
+mod log;
+mod replay;
 mod rows;
-mod tables;
 mod writer;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -23,7 +26,10 @@ use crate::epoch::Epoch;
 use crate::payload::Payload;
 use crate::stream::Keep;
 use crate::version::Version;
+use compaction::{Calls, Compaction};
 pub(crate) use ledger::Ledger;
+use log::Log;
+use replay::Replay;
 pub(crate) use rows::{KnownRows, RowKey, fingerprint};
 use writer::{Job, Writer};
 
@@ -40,8 +46,8 @@ pub enum DiskError {
     },
     /// It is in use by another process, damaged, or of a later version.
     #[error("{path}: {reason}", path = path.display())]
-    Database {
-        /// The file.
+    Log {
+        /// The directory.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
@@ -67,18 +73,18 @@ pub(crate) struct Record {
 }
 
 /// A channel as it is found on disk.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Restored {
     pub(crate) epoch: Epoch,
     pub(crate) top: u64,
     /// Of the newest publication; milliseconds since 1970.
     pub(crate) at: u64,
     /// The newest ones without a gap, the oldest first.
-    pub(crate) history: Vec<Arc<Payload>>,
-    /// Idempotency keys with their offsets, and until when they are known.
-    pub(crate) keys: Vec<(Arc<str>, u64, u64)>,
+    pub(crate) history: VecDeque<Arc<Payload>>,
+    /// Idempotency keys with their offsets, and until when they are known; the first to go first.
+    pub(crate) keys: VecDeque<(Arc<str>, u64, u64)>,
     /// Of the newest publication that had one.
-    pub(crate) version: Option<Version>,
+    pub(crate) version: Option<Arc<Version>>,
 }
 
 /// All that is found on disk.
@@ -94,23 +100,50 @@ pub(crate) struct Found {
 #[derive(Debug, Clone)]
 pub(crate) struct Disk {
     jobs: Sender<Job>,
+    calls: Calls,
 }
 
 impl Disk {
-    /// Opens the file in a directory, which is made if it is missing, and reads all of it.
+    /// Opens the log in a directory, which is made if it is missing, and reads all of it.
     pub(crate) fn open(directory: &Path) -> Result<(Self, Found), DiskError> {
-        std::fs::create_dir_all(directory)
-            .map_err(|source| DiskError::Io { path: directory.to_owned(), source })?;
-        let path = directory.join(tables::FILE);
-        let connection = tables::open(&path)?;
-        let found = load::load(&connection, &|_| true)
-            .map_err(|error| DiskError::Database { path, reason: error.to_string() })?;
+        let io = |source| DiskError::Io { path: directory.to_owned(), source };
+        let wrong = |reason| DiskError::Log { path: directory.to_owned(), reason };
+        std::fs::create_dir_all(directory).map_err(io)?;
+        let mut replay = Replay::of(&|_| true);
+        let log = Log::open(directory, &mut |body| replay.frame(body));
+        let log = log.map_err(|error| wrong(error.to_string()))?;
+        let before = former::read(directory).map_err(wrong)?;
+        if let Some(before) = &before {
+            // It goes once it is brought over, so it is not older than the log.
+            replay.overlay(before);
+        }
+        let (calls, found) = (Calls::default(), replay.found());
+        let mut writer = Writer::new(log, Compaction::new(calls.clone()), &found);
+        if let Some(before) = &before {
+            writer.bring_over(before).and_then(|()| former::remove(directory)).map_err(io)?;
+        }
         let (jobs, queue) = channel();
         std::thread::Builder::new()
             .name("relay-histories".to_owned())
-            .spawn(move || Writer::new(connection).run(&queue))
-            .map_err(|source| DiskError::Io { path: directory.to_owned(), source })?;
-        Ok((Self { jobs }, found))
+            .spawn(move || writer.run(&queue))
+            .map_err(io)?;
+        Ok((Self { jobs, calls }, found))
+    }
+
+    /// All owners of channels have what was found; so many of them hand it over when they are asked.
+    pub(crate) fn restored(&self, owners: usize) {
+        self.send(Job::Restored(owners));
+    }
+
+    /// How often owners were asked for all that they keep.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.count()
+    }
+
+    /// Answers such a call: these are all durable channels of an owner, as what it has sent before
+    /// comes to.
+    pub(crate) fn hand_over(&self, owner: usize, call: u64, channels: Vec<(Arc<str>, Restored)>) {
+        self.send(Job::HandOver { owner, call, channels });
     }
 
     /// Writes all of them or none; true once they would survive the end of the machine.
@@ -150,7 +183,7 @@ impl Disk {
         self.send(Job::Advance(source, to));
     }
 
-    /// Writes what was sent before, and lets go of the file.
+    /// Writes what was sent before, and lets go of the directory.
     pub(crate) async fn close(&self) {
         let (reply, closed) = oneshot::channel();
         self.send(Job::Close(reply));

@@ -29,7 +29,7 @@ use crate::api;
 use crate::api::grpc::Grpc;
 use crate::api::keys::Keys;
 use crate::cdc::Cdc;
-use crate::channels::{Channels, Hub, Refused};
+use crate::channels::{Channels, Hub, Refused, SHARDS};
 use crate::durable::{DiskError, Ledger};
 use crate::inner;
 #[cfg(feature = "kafka")]
@@ -304,11 +304,18 @@ impl Server {
                 let hub = Hub::new(&node);
                 let restored = hub.restore(rules.kept(found)).await;
                 restored.expect("owners of channels that nobody knows yet answer");
+                if let Some(ledger) = &ledger {
+                    ledger.disk.restored(SHARDS);
+                }
                 (node, hub)
             }
             Some(member) => {
                 several::shareable(&rules, &client)?;
                 several::distinct(&settings.consumers)?;
+                if let Some(ledger) = &ledger {
+                    // No channel is durable.
+                    ledger.disk.restored(0);
+                }
                 several::node_of(node, &owners, member)?
             }
         };

@@ -35,6 +35,8 @@ pub(crate) struct Stream {
     /// Milliseconds on the server's clock.
     history_until: u64,
     numbers_until: u64,
+    /// When the newest one was published.
+    at: u64,
 }
 
 /// What somebody missed.
@@ -57,16 +59,17 @@ pub(crate) struct Query {
 impl Stream {
     pub(crate) fn new(epoch: Epoch, now: u64, keep: Keep) -> Self {
         let numbers_until = now.saturating_add(keep.numbers_ttl_ms);
-        Self { epoch, top: 0, history: VecDeque::new(), history_until: 0, numbers_until }
+        Self { epoch, top: 0, history: VecDeque::new(), history_until: 0, numbers_until, at: now }
     }
 
     /// One as it was found on disk.
     pub(crate) fn restored(restored: &Restored, keep: Keep) -> Self {
         let &Restored { epoch, top, at, .. } = restored;
         let surplus = restored.history.len().saturating_sub(keep.len_max.max(1));
-        let history = restored.history[surplus..].iter().cloned().collect();
+        let history = restored.history.iter().skip(surplus).cloned().collect();
         let numbers_until = at.saturating_add(keep.numbers_ttl_ms.max(keep.ttl_ms));
-        Self { epoch, top, history, history_until: at.saturating_add(keep.ttl_ms), numbers_until }
+        let history_until = at.saturating_add(keep.ttl_ms);
+        Self { epoch, top, history, history_until, numbers_until, at }
     }
 
     /// One as another owner had it.
@@ -74,7 +77,14 @@ impl Stream {
         let Position { offset: top, epoch } = position;
         let history = moved.history.iter().cloned().map(|one| Arc::new(one.into())).collect();
         let &MovedChannel { history_until, numbers_until, .. } = moved;
-        Self { epoch, top, history, history_until, numbers_until }
+        // What moves is on no disk, where this would matter.
+        Self { epoch, top, history, history_until, numbers_until, at: 0 }
+    }
+
+    /// As it is kept on disk.
+    pub(crate) fn saved(&self) -> Restored {
+        let Self { epoch, top, at, .. } = *self;
+        Restored { epoch, top, at, history: self.history.clone(), ..Restored::default() }
     }
 
     /// Until when publications and numbers are kept.
@@ -98,6 +108,7 @@ impl Stream {
             self.history.pop_front();
         }
         self.history.push_back(payload);
+        self.at = now;
         self.history_until = now.saturating_add(keep.ttl_ms);
         self.numbers_until = now.saturating_add(keep.numbers_ttl_ms.max(keep.ttl_ms));
         self.top

@@ -118,6 +118,29 @@ async fn a_record_that_cannot_be_published_is_set_aside_with_its_reason_and_hold
 }
 
 #[tokio::test]
+async fn a_record_that_is_too_large_to_be_set_aside_is_told_there_and_holds_nobody_up() {
+    let backend = Backend::new(&host().await);
+    backend.makes("large", 1).await;
+    backend.makes_narrow("large-failed", "10000").await;
+    let relay = relay("large", &json!({ "failed_topic": "large-failed" })).await;
+    let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
+    backend.writes_with("large", 0, &"no JSON ".repeat(10_000), &[("trace", "7")]).await;
+    backend.writes("large", 0, &publishes("news:x", 1)).await;
+    assert_eq!(listener.publication().await.1, 1);
+    let reading = || reads(&SERVER.host(), "large-failed", 1);
+    let failed = tokio::task::spawn_blocking(reading).await.expect("it reads");
+    let (value, headers) = &failed[0];
+    assert_eq!(value, "");
+    let has = |name: &str, value: &str| {
+        headers.iter().any(|(key, text)| key == name && text.contains(value))
+    };
+    assert!(has("folkmoot-error", "the record is no command"), "{headers:?}");
+    assert!(has("folkmoot-offset", "0") && has("trace", "7"), "{headers:?}");
+    assert!(has("folkmoot-value-bytes", "80000"), "{headers:?}");
+    relay.stop().await;
+}
+
+#[tokio::test]
 async fn data_go_where_the_headers_of_their_record_say() {
     let backend = Backend::new(&host().await);
     backend.makes("data", 1).await;

@@ -311,6 +311,9 @@ async fn an_answer_without_an_end_ends_no_subscription_and_says_something_else_o
             ("connect", _) => json!({ "result": { "user": "ada", "expire_at": soon } }),
             ("subscribe", _) => json!({ "result": { "expire_at": soon } }),
             ("sub_refresh", Some("news:silent")) => json!({}),
+            ("sub_refresh", Some("news:told")) => {
+                json!({ "result": { "expire_at": in_seconds(600), "info": "of this channel" } })
+            }
             ("sub_refresh", _) => json!({ "result": {} }),
             _ => json!({ "result": { "expire_at": in_seconds(600), "info": "renewed" } }),
         })
@@ -327,6 +330,18 @@ async fn an_answer_without_an_end_ends_no_subscription_and_says_something_else_o
     while !support::post(&relay, "presence", &seen).await.contains("renewed") {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
+    // What is said of a user in one channel is seen there, beside what is said everywhere.
+    client.ask(json!({"id": 4, "subscribe": {"channel": "news:told"}})).await;
+    let told = json!({ "channel": "news:told" });
+    let shown = loop {
+        let presence = support::post(&relay, "presence", &told).await;
+        if presence.contains("chan_info") {
+            break presence;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    };
+    assert!(shown.contains(r#""chan_info":"of this channel""#), "{shown}");
+    assert!(shown.contains(r#""conn_info":"renewed""#), "{shown}");
     // Longer than until it is asked again, had it the end that it had.
     tokio::time::sleep(std::time::Duration::from_millis(1_500)).await;
     let message = json!({ "channel": "news:endless", "data": 1 });

@@ -90,6 +90,17 @@ impl Keys {
 }
 
 impl Keys {
+    /// As they are kept on disk.
+    fn saved(&self) -> VecDeque<(Arc<str>, u64, u64)> {
+        let known = self.order.iter().filter_map(|(until, key)| {
+            // One that was used anew since has its later place.
+            let (position, _) = self.known.get(key).filter(|(_, last)| last == until)?;
+            // What went into no history is known only here.
+            (position.offset > 0).then(|| (key.clone(), position.offset, *until))
+        });
+        known.collect()
+    }
+
     /// All of them, the first to go first.
     fn all(mut self) -> Vec<MovedKey> {
         let known = self.order.into_iter().filter_map(|(until, key)| {
@@ -155,10 +166,17 @@ impl Channel {
         let stream = Stream::restored(&restored, keep);
         let epoch = stream.epoch();
         (self.stream, self.is_durable) = (Some(Box::new(stream)), true);
-        self.version = restored.version.map(Arc::new);
+        self.version = restored.version;
         for (key, offset, until) in restored.keys {
             self.remember(key, Position { offset, epoch }, until);
         }
+    }
+
+    /// All of it that is on disk; `None`: nothing is, as it has no numbers.
+    pub(super) fn saved(&self) -> Option<Restored> {
+        let stream = self.stream.as_ref().filter(|stream| self.is_durable && stream.top() > 0)?;
+        let keys = self.keys.as_ref().map(|keys| keys.saved()).unwrap_or_default();
+        Some(Restored { keys, version: self.version.clone(), ..stream.saved() })
     }
 
     /// What the next owner gets of it.

@@ -34,6 +34,8 @@ pub(super) struct Keeper {
     /// Publications in `waiting`.
     waiting_len: usize,
     in_flight: Option<Batch>,
+    /// The last time that the log asked for all that is kept, and got it.
+    handed_over: u64,
 }
 
 impl Keeper {
@@ -83,11 +85,26 @@ impl Channels {
         self.write_next(ctx);
     }
 
+    /// Hands all that is kept over to the disk, if it asks for that and no batch is under way: what
+    /// is on its way is not in the channels yet, and would be missing.
+    pub(super) fn answer_disk(&mut self, owner: usize) {
+        let Some(disk) = &self.keeper.disk else { return };
+        let call = disk.calls();
+        if self.keeper.in_flight.is_some() || self.keeper.handed_over == call {
+            return;
+        }
+        let saved = self.channels.iter();
+        let saved = saved.filter_map(|(name, channel)| Some((name.clone(), channel.saved()?)));
+        disk.hand_over(owner, call, saved.collect());
+        self.keeper.handed_over = call;
+    }
+
     /// Hands the next batch to the disk, if none is under way.
     fn write_next(&mut self, ctx: &mut Context<Self>) {
         if self.keeper.in_flight.is_some() {
             return;
         }
+        self.answer_disk(owner_of(ctx));
         let Some(disk) = self.keeper.disk.clone() else { return };
         let mut plan = Plan::default();
         let now = ctx.now().0;
@@ -188,6 +205,11 @@ impl Channels {
         }
         self.write_next(ctx);
     }
+}
+
+/// The number of an owner among all.
+pub(super) fn owner_of(ctx: &Context<Channels>) -> usize {
+    ctx.key().parse().expect("owners are named by their numbers")
 }
 
 /// A batch that is being made up.

@@ -38,6 +38,11 @@ impl Subscribers {
         Some(gone)
     }
 
+    pub(super) fn get_mut(&mut self, client: &str) -> Option<&mut Subscriber> {
+        let place = self.places.get(client)?;
+        self.list.get_mut(*place)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

@@ -17,10 +17,42 @@ pub(crate) struct RowKey {
     pub(crate) part: u64,
 }
 
+/// The channels that each row was published into.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    channels: HashMap<RowKey, HashSet<Arc<str>>>,
+}
+
+impl Rows {
+    pub(super) fn insert(&mut self, row: &RowKey, channel: &Arc<str>) {
+        if let Some(channels) = self.channels.get_mut(row) {
+            channels.insert(channel.clone());
+            return;
+        }
+        self.channels.insert(row.clone(), HashSet::from([channel.clone()]));
+    }
+
+    /// Whether it was known.
+    pub(super) fn remove(&mut self, row: &RowKey) -> bool {
+        self.channels.remove(row).is_some()
+    }
+
+    /// Forgets all of a source before an id. That one stays: a transaction may be committed just
+    /// where the one before it ends.
+    pub(super) fn remove_before(&mut self, source: &str, id: u64) {
+        self.channels.retain(|row, _| *row.source != *source || row.id >= id);
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = (&RowKey, &Arc<str>)> {
+        let all = self.channels.iter();
+        all.flat_map(|(row, channels)| channels.iter().map(move |channel| (row, channel)))
+    }
+}
+
 /// What of which row is on disk, until the row is known not to come again.
 #[derive(Debug, Default)]
 pub(crate) struct KnownRows {
-    channels: Mutex<HashMap<RowKey, HashSet<Arc<str>>>>,
+    rows: Mutex<Rows>,
 }
 
 impl KnownRows {
@@ -34,23 +66,23 @@ impl KnownRows {
 
     /// Whether the row was published into this channel.
     pub(crate) fn has(&self, row: &RowKey, channel: &str) -> bool {
-        self.channels.lock().get(row).is_some_and(|channels| channels.contains(channel))
+        let rows = self.rows.lock();
+        rows.channels.get(row).is_some_and(|channels| channels.contains(channel))
     }
 
     pub(crate) fn insert(&self, row: &RowKey, channel: &Arc<str>) {
-        self.channels.lock().entry(row.clone()).or_default().insert(channel.clone());
+        self.rows.lock().insert(row, channel);
     }
 
     /// Forgets rows that do not come again; returns those that were known.
     pub(crate) fn remove(&self, rows: impl Iterator<Item = RowKey>) -> Vec<RowKey> {
-        let mut channels = self.channels.lock();
-        rows.filter(|row| channels.remove(row).is_some()).collect()
+        let mut known = self.rows.lock();
+        rows.filter(|row| known.remove(row)).collect()
     }
 
-    /// Forgets all of a source before an id. That one stays: a transaction may be committed just
-    /// where the one before it ends.
+    /// Forgets all of a source before an id, but for that one.
     pub(crate) fn remove_before(&self, source: &str, id: u64) {
-        self.channels.lock().retain(|row, _| *row.source != *source || row.id >= id);
+        self.rows.lock().remove_before(source, id);
     }
 }
 

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use althing::{Node, Start};
 use bytes::Bytes;
@@ -173,23 +174,152 @@ async fn the_same_key_or_row_twice_in_one_request_publishes_once() {
     assert_eq!(offsets, [1, 1, 2, 2, 3]);
 }
 
-#[tokio::test]
-async fn a_file_of_the_format_before_is_read_and_goes_on() {
-    let directory = tempfile::tempdir().unwrap();
-    let first = Life::begin(directory.path(), KEEP).await;
-    first.publish("1", Some("k"), None).await;
-    let before = first.history().await;
-    first.end().await;
-    let file = rusqlite::Connection::open(directory.path().join(tables::FILE)).unwrap();
-    let older = "ALTER TABLE streams DROP COLUMN version;
-        ALTER TABLE streams DROP COLUMN version_epoch;
-        PRAGMA user_version = 1;";
-    file.execute_batch(older).unwrap();
+/// What relays before the log have left, in a format of theirs.
+fn leave_a_file(directory: &Path, format: u32) {
+    let file = rusqlite::Connection::open(directory.join(former::FILE)).unwrap();
+    let version = "version INTEGER, version_epoch TEXT NOT NULL DEFAULT '',";
+    let version = if format == 1 { "" } else { version };
+    let tables = format!(
+        "CREATE TABLE streams (channel TEXT PRIMARY KEY, epoch INTEGER NOT NULL,
+             top INTEGER NOT NULL, {version} at INTEGER NOT NULL);
+         CREATE TABLE publications (channel TEXT NOT NULL, offset INTEGER NOT NULL,
+             body BLOB NOT NULL, PRIMARY KEY (channel, offset));
+         CREATE TABLE keys (channel TEXT NOT NULL, key TEXT NOT NULL, offset INTEGER NOT NULL,
+             until INTEGER NOT NULL, PRIMARY KEY (channel, key));
+         CREATE TABLE rows (source TEXT NOT NULL, id INTEGER NOT NULL, part INTEGER NOT NULL,
+             channel TEXT NOT NULL, PRIMARY KEY (source, id, part, channel));
+         CREATE TABLE progress (source TEXT PRIMARY KEY, at INTEGER NOT NULL);
+         PRAGMA user_version = {format};"
+    );
+    file.execute_batch(&tables).unwrap();
+    let now = crate::server::now_ms();
+    let insert = "INSERT INTO streams (channel, epoch, top, at) VALUES ('news', 171, 7, ?1)";
+    file.execute(insert, [now]).unwrap();
+    if format > 1 {
+        let version = "UPDATE streams SET version = 5, version_epoch = 'a'";
+        file.execute(version, []).unwrap();
+    }
+    for offset in 5..=7_i64 {
+        let body = post(&offset.to_string(), None, None).payload.at(0);
+        let body = prost::Message::encode_to_vec(&body);
+        let insert = "INSERT INTO publications VALUES ('news', ?1, ?2)";
+        file.execute(insert, rusqlite::params![offset, body]).unwrap();
+    }
+    file.execute("INSERT INTO keys VALUES ('news', 'k', 6, ?1)", [now + 60_000]).unwrap();
+    file.execute_batch(
+        "INSERT INTO rows VALUES ('outbox/x', 9, 0, 'news');
+         INSERT INTO progress VALUES ('cdc/x', 42);",
+    )
+    .unwrap();
     file.close().unwrap();
-    let second = Life::begin(directory.path(), KEEP).await;
+}
+
+#[tokio::test]
+async fn the_file_of_a_version_before_the_log_is_brought_over_and_goes() {
+    for format in [1, 2] {
+        let directory = tempfile::tempdir().unwrap();
+        leave_a_file(directory.path(), format);
+        let mut wanted = (5..=7).map(|one| (one, Bytes::from(one.to_string()))).collect::<Vec<_>>();
+        for life in 0..2 {
+            let life_of = Life::begin(directory.path(), Keep { len_max: 9, ..KEEP }).await;
+            assert!(!directory.path().join(former::FILE).exists());
+            assert_eq!(life_of.history().await, (wanted.clone(), "ab".to_owned()), "{format}");
+            assert_eq!(life_of.publish("6", Some("k"), None).await.offset, 6);
+            assert_eq!(life_of.publish("9", None, Some(9)).await, Position::default());
+            assert_eq!(life_of.ledger.progress("cdc/x"), 42);
+            let version = Some(Arc::new(Version { number: 5, epoch: "a".into() }));
+            let known =
+                life_of.hub.publish("news".into(), Post { version, ..post("", None, None) });
+            // One of format 1 knows no versions, and takes it.
+            let offset = if format == 1 { 8 } else { 7 };
+            assert_eq!(known.await.unwrap().offset, offset);
+            if format == 1 && life == 0 {
+                wanted.push((8, Bytes::new()));
+                wanted.drain(..wanted.len() - 3);
+            }
+            life_of.end().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_log_that_was_made_smaller_says_all_that_it_said_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let keep = Keep { len_max: 3, ..KEEP };
+    let life = Life::begin(directory.path(), keep).await;
+    life.ledger.disk.restored(crate::channels::SHARDS);
+    life.publish("1", Some("k"), Some(8)).await;
+    life.publish("2", None, Some(9)).await;
+    life.ledger.confirm(std::iter::once(RowKey { source: "outbox/x".into(), id: 8, part: 0 }));
+    life.ledger.advance(&"cdc/x".into(), 42);
+    let version = Some(Arc::new(Version { number: 5, epoch: "a".into() }));
+    life.hub.publish("news".into(), Post { version, ..post("3", None, None) }).await.unwrap();
+    life.publish("4", None, None).await;
+    let before = life.history().await;
+    // A payload of a megabyte in other channels, again and again, until the log is made smaller.
+    let large = Arc::new(Payload { data: vec![b'x'; 1 << 20].into(), ..Payload::default() });
+    let sizes = || -> Vec<u64> {
+        let files = std::fs::read_dir(directory.path()).unwrap();
+        files.filter_map(|file| Some(file.ok()?.metadata().ok()?.len())).collect()
+    };
+    let segment = |number: u64| directory.path().join(format!("{number:020}.histories")).exists();
+    let mut published = 0_u64;
+    while !segment(2) {
+        let posts = ["a", "b", "c"].map(|name| {
+            let data = [&large.data[..], &published.to_le_bytes()].concat();
+            let payload = Arc::new(Payload { data: data.into(), ..Payload::default() });
+            (Arc::from(name), Post { payload, ..post("", None, None) })
+        });
+        life.hub.publish_all(posts.into()).await;
+        published += 1;
+        assert!(published < 100, "{:?}", sizes());
+    }
+    while segment(1) {
+        // Owners look every second whether they are asked.
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(life.history().await, before);
+    life.end().await;
+    let left = sizes().iter().sum::<u64>();
+    assert!(left < 64 << 20, "{left} bytes are left");
+    let second = Life::begin(directory.path(), keep).await;
     assert_eq!(second.history().await, before);
     assert_eq!(second.publish("1", Some("k"), None).await.offset, 1);
-    assert_eq!(second.publish("2", None, None).await.offset, 2);
+    assert_eq!(second.publish("2", None, Some(9)).await, Position::default());
+    assert_eq!(second.ledger.progress("cdc/x"), 42);
+    let old = Some(Arc::new(Version { number: 5, epoch: "a".into() }));
+    let old = second.hub.publish("news".into(), Post { version: old, ..post("", None, None) });
+    assert_eq!(old.await.unwrap().offset, 4);
+    assert_eq!(second.publish("5", None, Some(8)).await.offset, 5);
+    let other = second.hub.of("a").history("a".into(), Query::default(), keep).await.unwrap();
+    assert_eq!(other.offset, published);
+    assert_eq!(other.publications.len(), 3);
+    let newest = &other.publications[2].data;
+    assert_eq!(newest[1 << 20..], (published - 1).to_le_bytes());
+}
+
+#[tokio::test]
+async fn a_payload_is_on_disk_once_however_many_channels_it_goes_into() {
+    let directory = tempfile::tempdir().unwrap();
+    let life = Life::begin(directory.path(), KEEP).await;
+    let payload = Arc::new(Payload { data: vec![b'x'; 10_000].into(), ..Payload::default() });
+    let of = |number: u32| {
+        let post = Post { payload: payload.clone(), ..post("", None, None) };
+        (Arc::from(format!("user:{number}")), post)
+    };
+    life.hub.publish_all((0..1_000).map(of).collect()).await;
+    life.end().await;
+    let second = Life::begin(directory.path(), KEEP).await;
+    let file = std::fs::metadata(directory.path().join(format!("{:020}.histories", 1))).unwrap();
+    // What gathers while something is written shares a frame; alone, each would have ten megabytes.
+    assert!(file.len() < 64 * 10_000 + 100_000, "{}", file.len());
+    for number in 0..1_000 {
+        let name: Arc<str> = format!("user:{number}").into();
+        let page = second.hub.of(&name).history(name.clone(), Query::default(), KEEP).await;
+        let page = page.unwrap();
+        assert_eq!((page.offset, page.publications.len()), (1, 1), "{name}");
+        assert_eq!(page.publications[0].data, payload.data);
+    }
 }
 
 #[tokio::test]
@@ -224,16 +354,25 @@ fn a_second_process_is_refused_and_so_is_a_file_of_a_later_version() {
     assert!(refused.contains("another process"), "{refused}");
     futures_util::FutureExt::now_or_never(disk.close());
     drop(disk);
-    let path = directory.path().join(tables::FILE);
-    let later = loop {
-        // The thread lets go of the file in its time.
-        if let Ok(connection) = rusqlite::Connection::open(&path)
-            && connection.pragma_update(None, "user_version", 99).is_ok()
-        {
-            break connection;
+    // The thread lets go of the directory in its time.
+    let (disk, _) = loop {
+        match Disk::open(directory.path()) {
+            Ok(opened) => break opened,
+            Err(refused) => assert!(refused.to_string().contains("another process"), "{refused}"),
         }
     };
+    futures_util::FutureExt::now_or_never(disk.close());
+    drop(disk);
+    let path = directory.path().join(former::FILE);
+    let later = rusqlite::Connection::open(&path).unwrap();
+    later.pragma_update(None, "user_version", 99).unwrap();
     drop(later);
-    let refused = Disk::open(directory.path()).unwrap_err().to_string();
+    let refused = loop {
+        let refused = Disk::open(directory.path()).unwrap_err().to_string();
+        if !refused.contains("another process") {
+            break refused;
+        }
+    };
     assert!(refused.contains("format 99"), "{refused}");
+    assert!(path.exists());
 }

@@ -1,31 +1,44 @@
-//! The thread that has the file: takes what has gathered, writes it in one transaction, and answers
-//! when that is on disk.
+//! The thread that has the log: takes what has gathered, writes it with one sync, and answers when
+//! that is on disk.
 
+use std::collections::HashMap;
+use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use prost::Message;
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use tokio::sync::oneshot;
 
-use super::{Found, Record, RowKey, load};
+use super::compaction::Compaction;
+use super::log::Log;
+use super::log::format::Body;
+use super::replay::Replay;
+use super::rows::Rows;
+use super::{Found, Record, Restored, RowKey};
 use crate::epoch::Epoch;
-use crate::server::now_ms;
-use crate::version::Version;
 
-/// Jobs in one transaction, at most: those behind wait no longer than that many take.
+/// Jobs that share one sync, at most: those behind wait no longer than that many take.
 const BATCH_MAX: usize = 1_024;
-/// How often idempotency keys whose time is over are removed.
-const KEYS_EVERY: Duration = Duration::from_secs(10);
+/// About how long a frame may be: it is read as a whole.
+const FRAME_BYTES: usize = 8 << 20;
+/// Between two attempts to begin a segment on a disk that takes nothing.
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
-/// Something to do with the file.
+/// Something to do with the log.
 pub(super) enum Job {
     Keep(Arc<Vec<Record>>, oneshot::Sender<bool>),
     Clear(Arc<str>, u64),
     Forget(Arc<str>, Epoch),
     Confirm(Vec<RowKey>),
     Advance(Arc<str>, u64),
+    /// All durable channels of an owner, which was asked for them by this call.
+    HandOver {
+        owner: usize,
+        call: u64,
+        channels: Vec<(Arc<str>, Restored)>,
+    },
+    /// So many owners have their channels.
+    Restored(usize),
     Read(IsMeant, oneshot::Sender<Option<Found>>),
     Close(oneshot::Sender<()>),
 }
@@ -34,24 +47,28 @@ pub(super) enum Job {
 pub(super) type IsMeant = Box<dyn Fn(&str) -> bool + Send + Sync>;
 
 pub(super) struct Writer {
-    connection: Connection,
-    keys_at: Instant,
-    /// Said already: it is said once, not at each attempt.
-    is_down: bool,
+    log: Log,
+    body: Body,
+    compaction: Compaction,
+    /// As all in the log comes to. Of channels, their owners know it.
+    rows: Rows,
+    progress: HashMap<Arc<str>, u64>,
+    /// When the disk took nothing the last time. It is told once, not at each attempt.
+    down_since: Option<Instant>,
 }
 
 impl Writer {
-    pub(super) fn new(connection: Connection) -> Self {
-        Self { connection, keys_at: Instant::now(), is_down: false }
+    /// With what the log comes to.
+    pub(super) fn new(log: Log, compaction: Compaction, found: &Found) -> Self {
+        let mut rows = Rows::default();
+        found.rows.iter().for_each(|(row, channel)| rows.insert(row, channel));
+        let progress = found.progress.clone();
+        Self { log, body: Body::default(), compaction, rows, progress, down_since: None }
     }
 
     pub(super) fn run(mut self, queue: &Receiver<Job>) {
-        loop {
-            let mut batch = match queue.recv_timeout(KEYS_EVERY) {
-                Ok(first) => vec![first],
-                Err(RecvTimeoutError::Timeout) => Vec::new(),
-                Err(RecvTimeoutError::Disconnected) => return,
-            };
+        while let Ok(first) = queue.recv() {
+            let mut batch = vec![first];
             batch.extend(queue.try_iter().take(BATCH_MAX));
             let (closing, batch): (Vec<_>, Vec<_>) =
                 batch.into_iter().partition(|job| matches!(job, Job::Close(_)));
@@ -60,13 +77,12 @@ impl Writer {
             self.write(batch);
             for job in reading {
                 if let Job::Read(is_meant, reply) = job {
-                    let found = load::load(&self.connection, &is_meant);
-                    let told = |error| tracing::error!(%error, "histories cannot be read");
-                    let _ = reply.send(found.map_err(told).ok());
+                    let _ = reply.send(self.read(&is_meant));
                 }
             }
             if !closing.is_empty() {
-                drop(self.connection);
+                // The directory is free before anybody hears of it.
+                drop(self);
                 for job in closing {
                     if let Job::Close(reply) = job {
                         let _ = reply.send(());
@@ -74,148 +90,205 @@ impl Writer {
                 }
                 return;
             }
+            self.compact();
         }
     }
 
-    /// Nothing is answered before the transaction has ended. One that fails has written nothing.
-    fn write(&mut self, batch: Vec<Job>) {
-        let written = self.try_write(&batch);
-        match &written {
-            Ok(()) if std::mem::take(&mut self.is_down) => {
-                tracing::info!("histories are written again");
-            }
-            Ok(()) => {}
+    /// Writes channels, rows and progress that were found elsewhere.
+    pub(super) fn bring_over(&mut self, found: &Found) -> io::Result<()> {
+        for (name, channel) in &found.channels {
+            self.body.channel(name, channel);
+            self.end_frame(FRAME_BYTES)?;
+        }
+        for (row, channel) in &found.rows {
+            self.body.row(row, channel);
+            self.end_frame(FRAME_BYTES)?;
+        }
+        for (source, to) in &found.progress {
+            self.body.advanced(source, *to);
+        }
+        self.end_frame(0)?;
+        self.log.sync()
+    }
+
+    fn read(&self, is_meant: &dyn Fn(&str) -> bool) -> Option<Found> {
+        let mut replay = Replay::of(is_meant);
+        match self.log.read(&mut |body| replay.frame(body)) {
+            Ok(()) => Some(replay.found()),
             Err(error) => {
-                if !std::mem::replace(&mut self.is_down, true) {
-                    tracing::error!(%error, "histories cannot be written");
+                tracing::error!(%error, "histories cannot be read");
+                None
+            }
+        }
+    }
+
+    /// Nothing is answered before the sync. A batch that fails is refused whole.
+    fn write(&mut self, batch: Vec<Job>) {
+        if let Some(Job::Restored(owners)) =
+            batch.iter().find(|job| matches!(job, Job::Restored(_)))
+        {
+            self.compaction.allow(*owners);
+        }
+        let is_written = self.try_write(&batch);
+        if !is_written {
+            self.compaction.give_up();
+        }
+        for job in batch {
+            match job {
+                Job::Keep(_, reply) => drop(reply.send(is_written)),
+                _ if !is_written => {}
+                Job::HandOver { owner, call, .. } => self.compaction.handed_over(owner, call),
+                _ => {}
+            }
+        }
+    }
+
+    fn try_write(&mut self, batch: &[Job]) -> bool {
+        if !self.is_ready() {
+            return false;
+        }
+        let first = self.append(batch);
+        // What has failed goes into a fresh segment, whose header says that it is not in the other.
+        let written = first.or_else(|_| {
+            self.log.begin()?;
+            self.append(batch)
+        });
+        match written {
+            Ok(()) => {
+                if self.down_since.take().is_some() {
+                    tracing::info!("histories are written again");
+                }
+                batch.iter().for_each(|job| self.note(job));
+                true
+            }
+            Err(error) => {
+                self.is_down(&error);
+                false
+            }
+        }
+    }
+
+    /// Whether there is a segment to write to.
+    fn is_ready(&mut self) -> bool {
+        if !self.log.is_broken() {
+            return true;
+        }
+        if self.down_since.is_some_and(|since| since.elapsed() < AGAIN_AFTER) {
+            return false;
+        }
+        let begun = self.log.begin();
+        if let Err(error) = &begun {
+            self.is_down(error);
+        }
+        begun.is_ok()
+    }
+
+    fn is_down(&mut self, error: &io::Error) {
+        if self.down_since.replace(Instant::now()).is_none() {
+            tracing::error!(%error, "histories cannot be written");
+        }
+    }
+
+    fn append(&mut self, batch: &[Job]) -> io::Result<()> {
+        self.body.clear();
+        let before = self.log.written();
+        for job in batch {
+            self.put(job)?;
+        }
+        self.end_frame(0)?;
+        match self.log.written() == before {
+            true => Ok(()),
+            false => self.log.sync(),
+        }
+    }
+
+    fn put(&mut self, job: &Job) -> io::Result<()> {
+        match job {
+            Job::Keep(records, _) => {
+                for record in records.iter() {
+                    self.body.published(record);
+                    self.end_frame(FRAME_BYTES)?;
                 }
             }
-        }
-        for job in batch {
-            if let Job::Keep(_, reply) = job {
-                let _ = reply.send(written.is_ok());
+            Job::Clear(channel, up_to) => self.body.cleared(channel, *up_to),
+            Job::Forget(channel, epoch) => self.body.forgotten(channel, *epoch),
+            Job::Confirm(rows) => rows.iter().for_each(|row| self.body.confirmed(row)),
+            Job::Advance(source, to) => self.body.advanced(source, *to),
+            Job::HandOver { channels, .. } => {
+                for (name, channel) in channels {
+                    self.body.channel(name, channel);
+                    self.end_frame(FRAME_BYTES)?;
+                }
             }
-        }
-    }
-
-    fn try_write(&mut self, batch: &[Job]) -> rusqlite::Result<()> {
-        let is_due = self.keys_at.elapsed() >= KEYS_EVERY;
-        if batch.is_empty() && !is_due {
-            return Ok(());
-        }
-        let behavior = TransactionBehavior::Immediate;
-        let transaction = self.connection.transaction_with_behavior(behavior)?;
-        for job in batch {
-            apply(&transaction, job)?;
-        }
-        if is_due {
-            transaction
-                .prepare_cached("DELETE FROM keys WHERE until <= ?1")?
-                .execute([now_ms()])?;
-        }
-        transaction.commit()?;
-        if is_due {
-            self.keys_at = Instant::now();
+            Job::Restored(_) | Job::Read(..) | Job::Close(_) => {}
         }
         Ok(())
     }
-}
 
-fn apply(transaction: &Transaction<'_>, job: &Job) -> rusqlite::Result<()> {
-    match job {
-        Job::Keep(records, _) => keep(transaction, records),
-        Job::Clear(channel, up_to) => {
-            let mut delete = transaction
-                .prepare_cached("DELETE FROM publications WHERE channel = ?1 AND offset <= ?2")?;
-            delete.execute(params![channel, up_to.cast_signed()]).map(drop)
+    /// Writes the frame, if it has come to so many bytes and is not empty.
+    fn end_frame(&mut self, at_least: usize) -> io::Result<()> {
+        if self.body.len() < at_least.max(1) {
+            return Ok(());
         }
-        Job::Forget(channel, epoch) => {
-            let mut delete = transaction
-                .prepare_cached("DELETE FROM streams WHERE channel = ?1 AND epoch = ?2")?;
-            if delete.execute(params![channel, epoch.number().cast_signed()])? > 0 {
-                remove_all(transaction, channel)?;
-            }
-            Ok(())
-        }
-        Job::Confirm(rows) => {
-            let delete = "DELETE FROM rows WHERE source = ?1 AND id = ?2 AND part = ?3";
-            let mut delete = transaction.prepare_cached(delete)?;
-            for RowKey { source, id, part } in rows {
-                delete.execute(params![source, id.cast_signed(), part.cast_signed()])?;
-            }
-            Ok(())
-        }
-        Job::Advance(source, to) => {
-            let upsert = "INSERT INTO progress (source, at) VALUES (?1, ?2)
-                          ON CONFLICT DO UPDATE SET at = excluded.at";
-            let to = to.cast_signed();
-            transaction.prepare_cached(upsert)?.execute(params![source, to])?;
-            let delete = "DELETE FROM rows WHERE source = ?1 AND id < ?2";
-            transaction.prepare_cached(delete)?.execute(params![source, to]).map(drop)
-        }
-        Job::Read(..) | Job::Close(_) => Ok(()),
+        let written = self.log.write(self.body.bytes());
+        self.body.clear();
+        written
     }
-}
 
-fn keep(transaction: &Transaction<'_>, records: &[Record]) -> rusqlite::Result<()> {
-    let mut insert = transaction
-        .prepare_cached("INSERT INTO publications (channel, offset, body) VALUES (?1, ?2, ?3)")?;
-    let mut trim = transaction
-        .prepare_cached("DELETE FROM publications WHERE channel = ?1 AND offset <= ?2")?;
-    let mut stream = transaction.prepare_cached(
-        "INSERT INTO streams (channel, epoch, top, at) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT DO UPDATE SET epoch = excluded.epoch, top = excluded.top, at = excluded.at",
-    )?;
-    let mut version = transaction
-        .prepare_cached("UPDATE streams SET version = ?2, version_epoch = ?3 WHERE channel = ?1")?;
-    let mut key = transaction.prepare_cached(
-        "INSERT OR REPLACE INTO keys (channel, key, offset, until) VALUES (?1, ?2, ?3, ?4)",
-    )?;
-    let mut row = transaction.prepare_cached(
-        "INSERT OR IGNORE INTO rows (source, id, part, channel) VALUES (?1, ?2, ?3, ?4)",
-    )?;
-    // The same payload goes into many channels in a broadcast.
-    let mut encoded: Option<(*const crate::payload::Payload, Vec<u8>)> = None;
-    for record in records {
-        let Record { channel, offset, post, .. } = record;
-        if *offset == 1 {
-            // Another life of a channel that was lost without a word to the disk.
-            remove_all(transaction, channel)?;
-        }
-        let payload = Arc::as_ptr(&post.payload);
-        if encoded.as_ref().is_none_or(|(of, _)| *of != payload) {
-            encoded = Some((payload, post.payload.at(0).encode_to_vec()));
-        }
-        let body = encoded.as_ref().map_or(&[][..], |(_, body)| body);
-        let number = offset.cast_signed();
-        insert.execute(params![channel, number, body])?;
-        if let Some(old) = offset.checked_sub(record.keep.len_max.max(1) as u64)
-            && old > 0
-        {
-            trim.execute(params![channel, old.cast_signed()])?;
-        }
-        let epoch = record.epoch.number().cast_signed();
-        stream.execute(params![channel, epoch, number, record.at.cast_signed()])?;
-        if let Some(Version { number, epoch }) = post.version.as_deref() {
-            version.execute(params![channel, number.cast_signed(), epoch])?;
-        }
-        if let Some(text) = &post.key {
-            key.execute(params![channel, text, number, record.key_until.cast_signed()])?;
-        }
-        if let Some(RowKey { source, id, part }) = &post.row {
-            row.execute(params![source, id.cast_signed(), part.cast_signed(), channel])?;
+    /// Notes what the log comes to, besides channels.
+    fn note(&mut self, job: &Job) {
+        match job {
+            Job::Keep(records, _) => {
+                for record in records.iter() {
+                    if let Some(row) = &record.post.row {
+                        self.rows.insert(row, &record.channel);
+                    }
+                }
+            }
+            Job::Confirm(rows) => {
+                for row in rows {
+                    self.rows.remove(row);
+                }
+            }
+            Job::Advance(source, to) => {
+                self.rows.remove_before(source, *to);
+                self.progress.insert(source.clone(), *to);
+            }
+            _ => {}
         }
     }
-    Ok(())
-}
 
-/// All that belongs to a channel but its numbers: its version, too, counts for one life.
-fn remove_all(transaction: &Transaction<'_>, channel: &str) -> rusqlite::Result<()> {
-    transaction
-        .prepare_cached("DELETE FROM publications WHERE channel = ?1")?
-        .execute([channel])?;
-    transaction
-        .prepare_cached("UPDATE streams SET version = NULL WHERE channel = ?1")?
-        .execute([channel])?;
-    transaction.prepare_cached("DELETE FROM keys WHERE channel = ?1")?.execute([channel]).map(drop)
+    /// Begins a compaction if one is due, and ends the one that everything is there for.
+    fn compact(&mut self) {
+        let outcome = self.try_compact();
+        if let Err(error) = outcome {
+            // What is there stays, and it is tried again when something else is written.
+            tracing::warn!(%error, "the log of histories cannot be made smaller");
+            self.compaction.give_up();
+        }
+    }
+
+    fn try_compact(&mut self) -> io::Result<()> {
+        if !self.log.is_broken() && self.compaction.is_due(self.log.len(), self.log.segments()) {
+            let first = self.log.begin()?;
+            self.write_ledger()?;
+            self.compaction.begin(first);
+        }
+        if let Some(first) = self.compaction.done() {
+            self.log.remove_before(first)?;
+            self.compaction.rests(self.log.len());
+        }
+        Ok(())
+    }
+
+    /// What segments that will go say of rows and progress, once more.
+    fn write_ledger(&mut self) -> io::Result<()> {
+        let found = Found {
+            rows: self.rows.all().map(|(row, channel)| (row.clone(), channel.clone())).collect(),
+            progress: self.progress.clone(),
+            ..Found::default()
+        };
+        self.body.clear();
+        self.bring_over(&found)
+    }
 }

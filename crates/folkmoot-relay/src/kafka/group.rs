@@ -20,7 +20,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::timeout_at;
 
 use super::partition::Partition;
 use super::progress::Progress;
@@ -90,13 +90,26 @@ pub(super) struct Shared {
 }
 
 impl Group {
-    pub(super) fn new(shared: Shared) -> Self {
+    /// # Errors
+    /// There is a topic for records that cannot be published, and nothing can be written to it.
+    pub(super) fn new(shared: Shared) -> KafkaResult<Self> {
         let Shared { kafka, server, runtime, progress, trouble } = shared;
         let metrics = server.metrics.consumer(&kafka.name);
-        let failed = failed::producer(&kafka.settings);
+        let failed = failed::producer(&kafka.settings)?;
         let (running, ends) = (Mutex::default(), AtomicBool::new(false));
         let consumer = OnceLock::new();
-        Self { kafka, server, metrics, failed, runtime, consumer, running, progress, trouble, ends }
+        Ok(Self {
+            kafka,
+            server,
+            metrics,
+            failed,
+            runtime,
+            consumer,
+            running,
+            progress,
+            trouble,
+            ends,
+        })
     }
 
     pub(super) fn name(&self) -> &str {
@@ -150,7 +163,12 @@ impl Group {
     ) {
         let mut places = TopicPartitionList::new();
         for ((topic, number), progress) in of {
-            if let Some(place) = progress.lock().ask_commit() {
+            let place = match mode {
+                CommitMode::Async => progress.lock().ask_commit(),
+                // Also one that was asked for: what came of that is not known, and nobody asks again.
+                CommitMode::Sync => progress.lock().not_known_committed(),
+            };
+            if let Some(place) = place {
                 let added = places.add_partition_offset(&topic, number, Offset::Offset(place));
                 added.expect("a place is no name of one");
             }
@@ -185,8 +203,10 @@ impl Group {
             running.ending.send_replace(true);
         }
         let mut finished = Vec::with_capacity(partitions.len());
+        // One end for all of them: however many there are, the group does not wait for longer.
+        let until = tokio::time::Instant::now() + FINISH_TIMEOUT;
         for (name, Running { progress, task, .. }) in partitions {
-            let ended = self.runtime.block_on(async { timeout(FINISH_TIMEOUT, task).await });
+            let ended = self.runtime.block_on(async { timeout_at(until, task).await });
             if ended.is_err() {
                 let (topic, partition) = &name;
                 tracing::warn!(%topic, partition, "a partition is given away while it publishes");

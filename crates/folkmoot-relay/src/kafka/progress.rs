@@ -14,6 +14,8 @@ pub(super) struct Progress {
     next: Option<i64>,
     /// The place whose commit was asked for last.
     asked: Option<i64>,
+    /// The last place that is known to be committed since the partition was assigned.
+    committed: Option<i64>,
     /// Whether the partition is assigned to this process.
     is_ours: bool,
 }
@@ -21,7 +23,8 @@ pub(super) struct Progress {
 impl Progress {
     /// The partition is assigned to this process, perhaps again.
     pub(super) fn begin(&mut self) {
-        (self.next, self.asked, self.is_ours) = (None, None, true);
+        (self.next, self.asked, self.committed) = (None, None, None);
+        self.is_ours = true;
     }
 
     /// The partition is somebody else's: to commit a place of it now would take theirs back.
@@ -52,8 +55,16 @@ impl Progress {
         Some(next)
     }
 
+    /// The place to commit, unless that is known to be done, whatever was asked for.
+    pub(super) fn not_known_committed(&mut self) -> Option<i64> {
+        let next = self.next().filter(|next| self.committed != Some(*next))?;
+        self.asked = Some(next);
+        Some(next)
+    }
+
     /// What is before this place does not come again.
     pub(super) fn committed(&mut self, place: i64) {
+        self.committed = Some(place);
         self.passed = self.passed.split_off(&place);
     }
 
@@ -85,6 +96,23 @@ mod tests {
         assert!(!progress.has(7, 2), "another record at the same place");
         progress.committed(7);
         assert!(!progress.has(6, 1) && progress.has(7, 1));
+    }
+
+    #[test]
+    fn a_place_whose_commit_was_asked_for_is_asked_for_again_until_it_is_known() {
+        let mut progress = Progress::default();
+        progress.begin();
+        assert_eq!(progress.not_known_committed(), None);
+        progress.pass(1, 1);
+        assert_eq!(progress.ask_commit(), Some(2));
+        assert_eq!(progress.not_known_committed(), Some(2));
+        progress.committed(2);
+        assert_eq!(progress.not_known_committed(), None);
+        progress.pass(2, 1);
+        assert_eq!(progress.not_known_committed(), Some(3));
+        // What another process has committed meanwhile is not ours.
+        progress.begin();
+        assert_eq!(progress.not_known_committed(), None);
     }
 
     #[test]

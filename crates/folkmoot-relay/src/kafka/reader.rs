@@ -58,7 +58,7 @@ impl Reader {
     /// Publishes with one consumer, until the server stops or the library gives the consumer up.
     fn follow(&self) -> Result<(), KafkaError> {
         let settings = &self.shared.kafka.settings;
-        let group = Group::new(self.shared.clone());
+        let group = Group::new(self.shared.clone())?;
         let consumer: Arc<BaseConsumer<Group>> =
             Arc::new(client::config(settings).create_with_context(group)?);
         let group = consumer.context().clone();

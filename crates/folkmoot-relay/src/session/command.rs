@@ -346,6 +346,11 @@ async fn sub_refresh(caller: &Caller, request: SubRefreshRequest) -> Result<Outc
     if !connection.is_subscribed(&channel) {
         return Err(RpcError::new(ErrorCode::PermissionDenied, "not subscribed to this channel"));
     }
+    let info = claims::bytes(claims.info.as_deref(), &claims.b64info);
+    let info = info.ok_or(ErrorCode::PermissionDenied)?;
+    if !info.is_empty() {
+        expiry::inform(server, connection, &channel, info).await;
+    }
     let ends_at = claims::ends_at(claims.exp, claims.expire_at);
     expiry::end_subscription_at(server, connection, &channel, ends_at);
     Ok(Outcome::SubRefresh(SubRefreshResult { expires: ends_at > 0, ttl: seconds_left(ends_at) }))

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use althing::SendError;
+use bytes::Bytes;
 use folkmoot_protocol::DisconnectCode;
 use folkmoot_protocol::frame::Unsubscribe;
 
@@ -90,6 +91,9 @@ pub(crate) fn end_subscription_at(
         });
         match (answer.await, watched.upgrade()) {
             (Some(answer), Some(connection)) if !answer.expired && answer.expire_at >= 0 => {
+                if let Some(info) = answer.info() {
+                    inform(&server, &connection, &name, info).await;
+                }
                 end_subscription_at(&server, &connection, &name, next_end(&answer));
             }
             _ => end.await,
@@ -97,6 +101,19 @@ pub(crate) fn end_subscription_at(
     };
     connection
         .set_subscription_end(channel, watch(ends_at, Duration::ZERO, Box::pin(ask) as Ending));
+}
+
+/// Has a subscription that goes on show what its backend says of the user from now on.
+pub(super) async fn inform(
+    server: &Server,
+    connection: &Connection,
+    channel: &Arc<str>,
+    info: Bytes,
+) {
+    let informed = server.hub.of(channel).inform(channel.clone(), connection.id.clone(), info);
+    if let Err(error) = informed.await {
+        tracing::debug!(%error, "what a backend says of a subscriber is not shown");
+    }
 }
 
 /// A task's work that may begin another one of its kind.

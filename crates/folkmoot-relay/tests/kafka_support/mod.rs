@@ -37,7 +37,16 @@ impl Backend {
     }
 
     pub(crate) async fn makes(&self, topic: &str, partitions: i32) {
-        let topic = NewTopic::new(topic, partitions, TopicReplication::Fixed(1));
+        self.makes_of(NewTopic::new(topic, partitions, TopicReplication::Fixed(1))).await;
+    }
+
+    /// Makes a topic with one partition that takes no longer records.
+    pub(crate) async fn makes_narrow(&self, topic: &str, record_bytes_max: &str) {
+        let topic = NewTopic::new(topic, 1, TopicReplication::Fixed(1));
+        self.makes_of(topic.set("max.message.bytes", record_bytes_max)).await;
+    }
+
+    async fn makes_of(&self, topic: NewTopic<'_>) {
         // A server that has just begun may lose a request that it should pass on to itself.
         let options = AdminOptions::new().request_timeout(Some(ANSWER_MAX));
         let began = Instant::now();
