@@ -11,6 +11,7 @@ mod cycles;
 mod drop_bombs;
 mod drops;
 mod drops_that_act;
+mod elsewhere;
 mod errors;
 mod fairness;
 mod foreign_code;
