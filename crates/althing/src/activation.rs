@@ -14,6 +14,7 @@ pub(crate) mod guard;
 pub(crate) mod message;
 pub(crate) mod packed;
 pub(crate) mod passivation;
+pub(crate) mod pledge;
 pub(crate) mod polling;
 pub(crate) mod rate;
 pub(crate) mod run;

@@ -15,7 +15,7 @@ use std::any::TypeId;
 use std::future::Future;
 use std::sync::Arc;
 
-use crate::activation::ending::drop_refused;
+use crate::activation::ending::{close_sleeper, drop_refused};
 use crate::activation::run::Run;
 use crate::actor::Actor;
 use crate::address::actor_id::{ActorId, Key};
@@ -230,8 +230,13 @@ impl NodeShared {
         let place = |kind: Arc<Kind>| -> Arc<dyn AnyPlace> {
             Arc::new(Place::<A>::new(Header::new(kind, Some(origin.to_key())), None, None))
         };
-        let type_id = TypeId::of::<A>();
-        Some(self.holdings().foreign.get_or_make(id, (type_id, origin.node), kind, place))
+        let (of, is_shut) = ((TypeId::of::<A>(), origin.node), || self.is_shut());
+        let place = self.holdings().foreign.get_or_make(id, of, is_shut, kind, place);
+        if self.is_shut() {
+            // It may have been made after the others were closed.
+            close_sleeper(&place);
+        }
+        Some(place)
     }
 }
 

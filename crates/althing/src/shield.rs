@@ -57,6 +57,11 @@ pub(crate) fn drop_payload(panic: Box<dyn Any + Send>) {
     }
 }
 
+/// The text of something foreign, if it has one.
+pub(crate) fn text_of(foreign: &impl std::fmt::Display) -> String {
+    shielded("formatting", || foreign.to_string()).unwrap_or_else(|| "no text".to_owned())
+}
+
 /// What a panic says, if it is text.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     panic

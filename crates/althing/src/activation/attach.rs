@@ -12,10 +12,11 @@ use std::task::{Poll, ready};
 use futures_core::Stream;
 
 use crate::activation::context::Context;
+use crate::activation::pledge::Pledge;
 use crate::activation::stopped::Stopped;
 use crate::actor::{Actor, Receives};
 use crate::address::actor_ref::ActorRef;
-use crate::address::place::{AsAnyPlace, Debt};
+use crate::address::place::AsAnyPlace;
 use crate::mail::mailbox::Life;
 use crate::mail::reply::{Receiver, channel};
 
@@ -68,11 +69,11 @@ impl<A: Actor> Context<A> {
         W: FnMut(S::Item) -> M + Send + 'static,
     {
         let me = self.address();
-        let (life, ended) = (me.life(), me.stopped());
-        let debt = Debt::of(me.place().as_any_place());
+        let ended = me.stopped();
+        let pledge = Pledge::of(me.place().as_any_place());
         self.detach(async move {
-            let _debt = debt;
-            pass_on(me, life, ended, stream, wrap).await;
+            pass_on(me, pledge.life(), ended, stream, wrap).await;
+            drop(pledge);
         });
     }
 }

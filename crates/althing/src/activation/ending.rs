@@ -179,15 +179,15 @@ thread_local! {
 }
 
 enum Abandoned {
-    /// A life, and the messages that its run had taken out of the mailbox.
-    Life(Arc<dyn AnyPlace>, Vec<Envelope>),
+    /// A life: drops what is left of it, and ends it.
+    Life(Box<dyn FnOnce()>),
     /// A state that came after its node's shutdown.
     State(Arc<dyn AnyPlace>),
 }
 
-/// Ends the life of an actor whose task was dropped, because its runtime shuts down.
-pub(crate) fn abandon(place: Arc<dyn AnyPlace>, waiting: Vec<Envelope>) {
-    one_after_the_other(Abandoned::Life(place, waiting));
+/// Has `end` end the life of an actor whose task was dropped, because its runtime shuts down.
+pub(crate) fn abandon(end: Box<dyn FnOnce()>) {
+    one_after_the_other(Abandoned::Life(end));
 }
 
 /// Drops the state of an actor that is not started any more, of whom nobody else knows.
@@ -195,8 +195,8 @@ pub(crate) fn drop_refused(place: Arc<dyn AnyPlace>) {
     one_after_the_other(Abandoned::State(place));
 }
 
-/// Telling those who wait may drop their tasks in turn, and the drop of a state may start the next
-/// actor; so this happens one after the other and never inside each other: a chain of a hundred
+/// Telling those who wait may drop their tasks in turn, and the drop of a state may start or stop
+/// the next actor; so this happens one after the other and never inside each other: a chain of a hundred
 /// thousand must not use up the stack.
 fn one_after_the_other(first: Abandoned) {
     let mut next = Some(first);
@@ -207,9 +207,7 @@ fn one_after_the_other(first: Abandoned) {
     });
     while let Some(abandoned) = next {
         shielded("ending an abandoned actor", || match abandoned {
-            Abandoned::Life(place, waiting) => {
-                let _ = end_life(&place, waiting, &StopReason::Killed, Keeps::Nothing);
-            }
+            Abandoned::Life(end) => end(),
             // SAFETY: the place was never started, so nobody has its claim or borrows its state.
             Abandoned::State(place) => unsafe { place.clear() },
         });
@@ -343,13 +341,15 @@ impl Farewell {
 }
 
 impl Farewell {
-    /// Takes the actor off the lists of others, and tells nobody.
+    /// Takes the actor off the lists of others, and tells nobody but who awaits its end.
     fn fall_silent(self, place: &Arc<dyn AnyPlace>) {
-        let Self { watched, linked, timers, system, before, .. } = self;
+        let Self { wakers, watched, linked, timers, system, before, .. } = self;
         leave_watched(place, &watched);
         for link in linked.into_values() {
             forget_link(&link.other, place.header().serial(), link.number);
         }
+        // They await the end of an actor that lives elsewhere.
+        wake_all(wakers.into_values());
         end_timers(place, timers);
         discard_all("dropping what an ended actor did not hear of", system);
         discard_some("dropping why an earlier life had ended", before);

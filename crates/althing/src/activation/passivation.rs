@@ -27,10 +27,50 @@ const CELLS_PER_PASS: usize = 100_000;
 /// Actors unloaded in one pass for lack of memory; the next pass looks at what that gave.
 const UNLOADED_PER_PASS: usize = 10_000;
 
+/// Seconds between two passes from which on the second one was late: all threads were held.
+const LATE_S: u32 = 3;
+
+/// A time in which no pass came. Who ran in it was taken down with the second in which it began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hold {
+    began_s: u32,
+    ended_s: u32,
+}
+
+impl Hold {
+    /// When an actor has last run, at the latest.
+    fn latest_s(self, last_active_s: u32) -> u32 {
+        if last_active_s == self.began_s { last_active_s.max(self.ended_s) } else { last_active_s }
+    }
+}
+
+/// What one pass leaves to the next.
+#[derive(Default)]
+struct Passes {
+    /// The second of the last one.
+    last_s: u32,
+    /// The last time in which none came though it was due.
+    hold: Hold,
+}
+
+impl Passes {
+    /// Brings the coarse clock up to date; returns what it says.
+    fn tick(&mut self, node: &NodeShared) -> u32 {
+        let now_s = node.tick_coarse();
+        // A simulation has nothing that could hold them up, and leaves out those that do nothing.
+        if now_s.saturating_sub(self.last_s) >= LATE_S && !node.env.is_simulated() {
+            self.hold = Hold { began_s: self.last_s, ended_s: now_s };
+        }
+        self.last_s = now_s;
+        now_s
+    }
+}
+
 /// Starts the passes; they end with the node.
 pub(crate) fn start(node: &Arc<NodeShared>, memory_budget_bytes: Option<u64>) {
     let weak = Arc::downgrade(node);
     node.env.spawn_in_background(async move {
+        let mut passes = Passes::default();
         let mut pause = Nap::Due(PASS_EVERY);
         while let Some(node) = weak.upgrade() {
             let sleep = node.env.nap(pause);
@@ -39,7 +79,7 @@ pub(crate) fn start(node: &Arc<NodeShared>, memory_budget_bytes: Option<u64>) {
             let Some(node) = weak.upgrade() else { return };
             let is_over_budget = memory_budget_bytes
                 .is_some_and(|budget| resident_bytes(&node).is_some_and(|bytes| bytes > budget));
-            pause = match pass(&node, is_over_budget) {
+            pause = match pass(&node, &mut passes, is_over_budget) {
                 Some(due) => Nap::Lookout { look: PASS_EVERY, due },
                 None => Nap::Background(PASS_EVERY),
             };
@@ -48,14 +88,16 @@ pub(crate) fn start(node: &Arc<NodeShared>, memory_budget_bytes: Option<u64>) {
 }
 
 /// Unloads who is due; returns when the next of those seen will be, if nothing happens until then.
-fn pass(node: &NodeShared, is_over_budget: bool) -> Option<Duration> {
+fn pass(node: &NodeShared, passes: &mut Passes, is_over_budget: bool) -> Option<Duration> {
     let mut next_due: Option<Duration> = None;
-    let now_s = node.tick_coarse();
+    let now_s = passes.tick(node);
+    let hold = passes.hold;
     let mut idle = Vec::new();
     let mut longest = Longest::default();
     node.holdings().directory.pass(CELLS_PER_PASS, |place| {
         let header = place.header();
-        let idle_s = now_s.saturating_sub(header.last_active_s.load(Ordering::Relaxed));
+        let last_active_s = header.last_active_s.load(Ordering::Relaxed);
+        let idle_s = now_s.saturating_sub(hold.latest_s(last_active_s));
         // Whom nobody could bring back is not unloaded but stopped, by whoever wants that.
         let comes_back = header.key().is_some() && place.is_rebuildable();
         let limit = header.kind.options.passivate_after.filter(|_| comes_back);
@@ -108,7 +150,9 @@ fn unload(place: &Arc<dyn AnyPlace>) -> Option<Run> {
 fn must_stay(header: &Header, inner: &Inner) -> bool {
     header.has_debts()
         || inner.extras.as_ref().is_some_and(|extras| {
-            !extras.stash.is_empty() || extras.timers.values().any(PendingTimer::keeps_awake)
+            extras.pledges > 0
+                || !extras.stash.is_empty()
+                || extras.timers.values().any(PendingTimer::keeps_awake)
         })
 }
 

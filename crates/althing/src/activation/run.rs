@@ -33,10 +33,10 @@ use crate::mail::batch::Batch;
 use crate::mail::envelope::Envelope;
 use crate::metrics::step::Step;
 use crate::metrics::{Counter, MessageName};
-use crate::node::env::Task;
+use crate::node::env::{Env, Task};
 use crate::remote::cluster::Location;
 use crate::remote::following::{self, Followed};
-use crate::shield::{discard, discard_some, drop_payload, shielded};
+use crate::shield::{discard, discard_some, drop_payload, shielded, text_of};
 use crate::stop_reason::StopReason;
 
 /// Between two looks whether a handler still has a lane to an actor that leaves: longer than most
@@ -213,6 +213,9 @@ impl Run {
             return self.spawn();
         }
         let is_away = !self.place.header().kind.node.env.is_entered();
+        if is_away && !Env::may_enter() {
+            return self.spawn();
+        }
         let place = is_away.then(|| self.place.clone());
         let entered = place.as_ref().and_then(|place| place.header().kind.node.env.enter());
         let mut cx = Context::from_waker(std::task::Waker::noop());
@@ -244,7 +247,7 @@ impl Run {
                     continue;
                 }
                 Served::Failed(error) => {
-                    tracing::error!(actor = %header.id(), %error, "actor failed");
+                    tracing::error!(actor = %header.id(), error = text_of(&error), "actor failed");
                     if self.supervise(error).is_break() {
                         return Poll::Ready(());
                     }
@@ -455,8 +458,13 @@ impl Drop for Run {
         }
         // Its task was dropped: the runtime shuts down, or a simulated node has crashed. Nobody
         // else will ever run this actor.
-        let waiting = self.clear_out();
-        abandon(self.place.clone(), waiting);
+        self.has_claim = false;
+        let mut left = Self::new(self.place.clone());
+        std::mem::swap(&mut left, self);
+        abandon(Box::new(move || {
+            let waiting = left.clear_out();
+            let _ = end_life(&left.place, waiting, &StopReason::Killed, Keeps::Nothing);
+        }));
     }
 }
 
@@ -488,7 +496,7 @@ impl Future for Scheduled {
 impl Drop for Scheduled {
     fn drop(&mut self) {
         if let Self::Due(Some(place)) = self {
-            abandon(place.clone(), Vec::new());
+            drop(Run::new(place.clone()));
         }
     }
 }

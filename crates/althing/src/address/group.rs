@@ -180,6 +180,8 @@ impl<A: Actor> FromIterator<ActorRef<A>> for Group<A> {
 
 impl<A: Actor> std::fmt::Debug for Group<A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.shared.members.read().list.iter()).finish()
+        // Without the lock: where it is written to is foreign.
+        let members = self.shared.members.read().list.clone();
+        f.debug_list().entries(members).finish()
     }
 }

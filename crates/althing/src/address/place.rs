@@ -40,8 +40,7 @@ pub(crate) struct Header {
     /// Lives that ended otherwise than by passivation; changed under the mailbox's lock by who
     /// holds the claim.
     stops: AtomicU32,
-    /// Replies that it owes and futures whose output it awaits as a message: reasons to stay in
-    /// memory.
+    /// Replies that it owes: reasons to stay in memory.
     debts: AtomicU32,
     /// The flags below, and beneath them where the directory keeps an anonymous actor.
     marks: AtomicU32,

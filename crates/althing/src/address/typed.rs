@@ -18,6 +18,7 @@ use crate::address::start::{Building, Factory, Start, factory_of};
 use crate::address::storage::Storage;
 use crate::error::ActorError;
 use crate::mail::outbox;
+use crate::shield::{discard_some, shielded};
 use crate::stop_reason::{StopReason, Terminated};
 
 /// The place of an actor of type `A`.
@@ -106,8 +107,13 @@ impl<A: Actor> Place<A> {
 impl<A: Actor> Drop for Place<A> {
     fn drop(&mut self) {
         outbox::forget(ptr::from_ref(self).cast());
-        // SAFETY: nobody else is left who could hold the claim.
-        unsafe { AnyPlace::clear(self) }
+        if self.header.has_state() {
+            // SAFETY: nobody else is left who could hold the claim.
+            shielded("dropping a state", || unsafe { AnyPlace::clear(self) });
+        }
+        // Why it ended is foreign, too; whoever lets go of its last address has nothing to do with
+        // that.
+        discard_some("dropping why an actor had ended", self.header.mailbox.take_extras());
     }
 }
 

@@ -74,6 +74,11 @@ impl<V: Value> ClaimLock<V> {
         Self { word: AtomicU32::new(word), tally: AtomicU32::new(0), value: UnsafeCell::new(value) }
     }
 
+    /// The value of a lock that nobody else knows.
+    pub(crate) fn get_mut(&mut self) -> &mut V {
+        self.value.get_mut()
+    }
+
     /// Locks the value.
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, V> {

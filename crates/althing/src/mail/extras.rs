@@ -61,6 +61,8 @@ pub(crate) struct Extras {
     /// Nodes whose actors watch this one or wait for its end.
     pub(crate) nodes_watching: BTreeSet<Incarnation>,
     pub(crate) buckets: Vec<Bucket>,
+    /// What this life waits for besides its handlers; see [`Pledge`](crate::activation::pledge).
+    pub(crate) pledges: u32,
     /// Timers of this life, and those that wake the next one.
     pub(crate) timers: BTreeMap<TimerId, PendingTimer>,
     /// Ticks run so far, wrapping: they are not what an actor is kept in memory for.
@@ -107,6 +109,7 @@ impl Extras {
             && self.callers.is_empty()
             && self.nodes_watching.is_empty()
             && self.buckets.is_empty()
+            && self.pledges == 0
             && self.failure.is_none()
             && self.stopped.is_none()
     }

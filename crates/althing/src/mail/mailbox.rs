@@ -134,6 +134,11 @@ impl Mailbox {
         }
     }
 
+    /// Takes what a mailbox holds beside its queue that nobody else knows any more.
+    pub(crate) fn take_extras(&mut self) -> Option<Box<Extras>> {
+        self.inner.get_mut().extras.take()
+    }
+
     #[inline]
     pub(crate) fn lock(&self) -> Guard<'_, Inner> {
         self.inner.lock()

@@ -22,7 +22,8 @@ impl Blocking {
     }
 
     /// Runs `work` when its turn comes; at once in a simulation, where it takes no time. A panic of
-    /// `work` is passed on to who awaits it.
+    /// `work` is passed on to who awaits it; who awaits work that is not done because the node's
+    /// runtime has ended panics too, as there is nothing to yield.
     pub(crate) fn run<T, W>(&self, work: W) -> impl Future<Output = T> + Send + use<T, W>
     where
         T: Send + 'static,
@@ -39,7 +40,10 @@ impl Blocking {
             });
             match job.await {
                 Ok(output) => output,
-                Err(error) => resume_unwind(error.into_panic()),
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => resume_unwind(panic),
+                    Err(_) => panic!("the work was not done: the node's runtime has ended"),
+                },
             }
         }
     }

@@ -265,6 +265,11 @@ impl Env {
         }
     }
 
+    /// Whether a runtime can be made the current one: on a thread that is going away, it cannot.
+    pub(crate) fn may_enter() -> bool {
+        !Handle::try_current().is_err_and(|error| error.is_thread_local_destroyed())
+    }
+
     /// Makes the node's runtime the current one on a thread that is in none or in another.
     pub(crate) fn enter(&self) -> Option<Entered<'_>> {
         match self {
@@ -283,6 +288,28 @@ impl Env {
         }
     }
 
+    /// As `sleep`, to be awaited in any runtime; over when the node's has ended.
+    pub(crate) fn sleep_anywhere(&self, delay: Duration) -> Task {
+        match self {
+            Self::Tokio(_) => until_over(self.sleep(delay)),
+            Self::Simulated(_) => self.sleep(delay),
+        }
+    }
+
+    /// Where the caller is polled. A task keeps to its runtime, which is looked up outside of tasks
+    /// only.
+    pub(crate) fn whereabouts(&self) -> Whereabouts {
+        let task = match self {
+            Self::Tokio(_) => tokio::task::try_id(),
+            Self::Simulated(_) => return Whereabouts { task: None, runtime: None },
+        };
+        let runtime = match task {
+            Some(_) => None,
+            None => Handle::try_current().ok().map(|current| current.id()),
+        };
+        Whereabouts { task, runtime }
+    }
+
     /// Resolves once `delay` has passed, by the clock of whoever waits: a node's runtime may be
     /// gone, or driven by nobody.
     pub(crate) fn sleep_here(&self, delay: Duration) -> Task {
@@ -299,6 +326,13 @@ impl Env {
             Self::Simulated(_) => self.sleep(delay),
         }
     }
+}
+
+/// Where a future is polled: by which task, or in which runtime outside of tasks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Whereabouts {
+    task: Option<tokio::task::Id>,
+    runtime: Option<tokio::runtime::Id>,
 }
 
 /// The runtime of a node is the current one until this drops, also in a task of another runtime.

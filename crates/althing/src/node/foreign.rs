@@ -34,17 +34,28 @@ impl Foreign {
         self.known.lock().kinds.drain().map(|(_, kind)| kind).collect()
     }
 
-    /// The address of an actor, made if there is none.
+    /// Those that somebody holds.
+    pub(crate) fn held(&self) -> Vec<Arc<dyn AnyPlace>> {
+        self.known.lock().places.values().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The address of an actor, made if there is none; one that is made after the node `is_shut` is
+    /// kept by nobody.
     pub(crate) fn get_or_make(
         &self,
         id: &ActorId,
         of: (TypeId, Incarnation),
+        is_shut: impl FnOnce() -> bool,
         kind: impl FnOnce() -> Kind,
         place: impl FnOnce(Arc<Kind>) -> Arc<dyn AnyPlace>,
     ) -> Arc<dyn AnyPlace> {
         let mut known = self.known.lock();
         if let Some(place) = known.places.get(id).and_then(Weak::upgrade) {
             return place;
+        }
+        if is_shut() {
+            drop(known);
+            return place(Arc::new(kind()));
         }
         let kind = known.kinds.entry(of).or_insert_with(|| Arc::new(kind())).clone();
         let place = place(kind);

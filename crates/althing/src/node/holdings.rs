@@ -14,7 +14,7 @@ use crate::node::foreign::Foreign;
 use crate::node::kinds::Kinds;
 use crate::node::shared::NodeShared;
 use crate::options::ActorOptions;
-use crate::shield::discard;
+use crate::shield::discard_all;
 use crate::timer::Timers;
 use crate::topic::kinds::EventKinds;
 use crate::topic::registry::Topics;
@@ -45,8 +45,9 @@ impl NodeShared {
     pub(crate) fn forget_types(&self) {
         self.holdings().topics.close();
         // Dropped after the lock: factories keep what they captured, which is foreign.
-        let kinds = (self.holdings().foreign.take(), self.holdings().kinds.take());
-        discard("dropping actor types", kinds);
+        let foreign = self.holdings().foreign.take();
+        let kinds = foreign.into_iter().chain(self.holdings().kinds.take());
+        discard_all("dropping an actor type", kinds);
     }
 
     /// The place of a named actor, if somebody knows it.

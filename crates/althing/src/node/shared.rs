@@ -109,12 +109,17 @@ impl Node {
         self.shared.env.elapsed()
     }
 
-    /// Resolves once `delay` has passed in the node's time.
+    /// Resolves once `delay` has passed in the node's time, or that has ended with the node's
+    /// runtime.
     pub fn sleep(&self, delay: Duration) -> impl Future<Output = ()> + Send + use<> {
-        self.shared.env.sleep(delay)
+        self.shared.env.sleep_anywhere(delay)
     }
 
     /// Runs CPU-heavy work on the node's bounded pool.
+    ///
+    /// # Panics
+    /// Passes on a panic of `work`. Awaited elsewhere, it also panics if the node's runtime ends
+    /// before the work was begun.
     pub fn blocking<T, W>(&self, work: W) -> impl Future<Output = T> + Send + use<T, W>
     where
         T: Send + 'static,

@@ -80,6 +80,7 @@ impl Node {
                 send_system(place, System::Kill);
             }
         });
+        self.close_foreign();
         self.shared().forget_types();
     }
 
@@ -114,6 +115,12 @@ impl Node {
     /// Closes the addresses of those who sleep.
     fn close_sleepers(&self) {
         self.shared().holdings().directory.for_each(close_sleeper);
+        self.close_foreign();
+    }
+
+    /// Closes the addresses of other nodes' anonymous actors.
+    fn close_foreign(&self) {
+        self.shared().holdings().foreign.held().iter().for_each(close_sleeper);
     }
 
     /// Asks everybody who is awake, and returns who that was.

@@ -152,6 +152,8 @@ fn relocate(place: &Arc<dyn AnyPlace>) -> Relocated {
         Location::Arriving(_) => {}
         Location::Elsewhere if inner.has_ended() => {}
         Location::Elsewhere if inner.is_asleep() => inner.send_elsewhere(),
+        // A handler has a lane to it, whose messages would wake it: they are sent on then.
+        Location::Elsewhere if inner.sleeps_now() => {}
         Location::Elsewhere => return Relocated::MustLeave,
     }
     drop(inner);

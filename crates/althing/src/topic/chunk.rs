@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::shield::discard;
+use crate::shield::{discard, discard_all};
 use crate::sync::Mutex;
 
 /// Subscribers per chunk: one job's work, small enough to spread over the cores.
@@ -246,6 +246,13 @@ impl<S: Listed, E> Chunk<S, E> {
         };
         book.is_taken = true;
         Some((Turn { chunk: self, role, is_over: false }, in_hand))
+    }
+}
+
+impl<S, E> Drop for Chunk<S, E> {
+    fn drop(&mut self) {
+        let left = std::mem::take(&mut self.book.lock().events);
+        discard_all("the drop of an event", left);
     }
 }
 

@@ -33,7 +33,7 @@ use crate::mail::outbox;
 use crate::metrics::step::Step;
 use crate::node::shared::NodeShared;
 use crate::remote::topics::{Arriving, Departing, Listening, NotTaken, Place};
-use crate::shield::{discard, shielded};
+use crate::shield::{discard, discard_all, shielded};
 
 pub(super) type TopicChunk<T> = Chunk<Subscriber<T>, Arc<Published<T>>>;
 type Chunks<T> = Arc<Vec<Arc<TopicChunk<T>>>>;
@@ -226,7 +226,7 @@ impl<T: Send + Sync + 'static> Shared<T> {
         let skipped: Vec<_> = chunks.iter().filter_map(|chunk| chunk.push(event.clone())).collect();
         let oldest = state.ring.push(event);
         drop(state);
-        discard("the drop of an event", (skipped, oldest));
+        discard_all("the drop of an event", skipped.into_iter().chain(oldest));
         chunks
     }
 
@@ -473,13 +473,14 @@ impl<T: Send + Sync + 'static> AnyTopic for Shared<T> {
 impl<T: Send + Sync + 'static> Drop for Shared<T> {
     fn drop(&mut self) {
         let state = self.state.get_mut();
-        let left = (state.ring.take(), std::mem::take(&mut state.chunks));
+        let (kept, chunks) = (state.ring.take(), std::mem::take(&mut state.chunks));
         if std::mem::take(&mut state.is_listening)
             && let Some(across) = &self.across
         {
             across.way().listen(Listening::Ends);
         }
-        discard("the drop of what a topic kept", left);
+        discard_all("the drop of an event", kept);
+        discard("the drop of a chunk", chunks);
         let seat: *const Self = self;
         self.node.holdings().topics.forget::<T>(&self.name, seat.cast());
     }

@@ -15,7 +15,7 @@ use futures_core::Stream;
 use super::buffer::Buffer;
 use super::published::{Gap, Published, Sequence};
 use super::shared::{Seat, Shared};
-use crate::shield::discard;
+use crate::shield::{discard, discard_all};
 
 /// The events of a topic after a position, in order; see [`Topic::stream`](crate::Topic::stream).
 #[must_use = "a stream that nobody reads fills its buffer"]
@@ -96,7 +96,7 @@ impl<T: Send + Sync + 'static> EventStream<T> {
         if until > after {
             self.gap = Some(Gap { after, until });
         }
-        discard("the drop of an event", (rest, first));
+        discard_all("the drop of an event", rest.into_iter().chain([first]));
     }
 }
 

@@ -7,36 +7,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
-use crate::support::{Charge, On, settle, soon, watched, within};
+use crate::support::{
+    AtDrop, Cause, Charge, Flex, On, Watch, Watcher, act, flex, nothing, settle, soon, watched,
+    within,
+};
 use althing::{
     Actor, ActorError, ActorOptions, ActorRef, AskError, Context, Handler, Node, RestartPolicy,
-    StopReason, Supervision, Terminated, WeakRef,
+    StopReason, Supervision, WeakRef,
 };
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-/// Panics when it is dropped.
-struct Cause(Charge);
-
-impl Cause {
-    fn new() -> Self {
-        Self(Charge)
-    }
+fn cause() -> Cause<Charge> {
+    Cause(Charge)
 }
-
-impl fmt::Debug for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Cause")
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("on purpose")
-    }
-}
-
-impl std::error::Error for Cause {}
 
 /// Fails when it is told to, or in its last hook.
 struct Frail {
@@ -62,7 +46,7 @@ impl Actor for Frail {
 
     async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {
         if self.fails_last {
-            ctx.fail(Cause::new());
+            ctx.fail(cause());
         }
     }
 }
@@ -75,7 +59,7 @@ impl Handler<Fail> for Frail {
             self.fails_last = true;
             return;
         }
-        ctx.fail(Cause::new());
+        ctx.fail(cause());
         match how {
             Fail::Now | Fail::InTheEnd => {}
             Fail::AndPanic => panic!("on purpose"),
@@ -176,27 +160,9 @@ fn an_actor_has_ended_with_its_runtime_though_the_drop_of_its_cause_panics() {
     });
 }
 
-/// Watches, and is killed when it has the news.
-struct Watcher;
-
-struct Watch(ActorRef<Mortal>);
 /// Says that it has begun, and waits until nobody keeps that actor any longer, without letting go of
 /// its thread.
 struct Outlive(oneshot::Sender<()>, WeakRef<Mortal>);
-
-impl Actor for Watcher {
-    const NAME: &'static str = "test.watcher";
-
-    async fn terminated(&mut self, _: &mut Context<Self>, _: Terminated) {}
-}
-
-impl Handler<Watch> for Watcher {
-    type Reply = ();
-
-    async fn handle(&mut self, Watch(other): Watch, ctx: &mut Context<Self>) {
-        ctx.watch(&other);
-    }
-}
 
 impl Handler<Outlive> for Watcher {
     type Reply = ();
@@ -226,7 +192,7 @@ impl Handler<Fail> for Mortal {
     type Reply = ();
 
     async fn handle(&mut self, _: Fail, ctx: &mut Context<Self>) {
-        ctx.fail(Cause::new());
+        ctx.fail(cause());
     }
 }
 
@@ -271,7 +237,7 @@ fn a_node_goes_on_unloading_though_the_drop_of_a_cause_panics() {
     within(On::PausedTime, async {
         let options = ActorOptions::default().passivate_after(Duration::from_secs(60));
         let node = Node::builder("test")
-            .actor(async |_| Err::<Stillborn, ActorError>(Cause::new().into()))
+            .actor(async |_| Err::<Stillborn, ActorError>(cause().into()))
             .actor(async |_| Ok(Frail { fails_last: false }))
             .options::<Frail>(options)
             .build();
@@ -286,34 +252,13 @@ fn a_node_goes_on_unloading_though_the_drop_of_a_cause_panics() {
 /// Fails and stops in one handler.
 struct FailAndStop(Arc<AtomicU32>);
 
-/// Counts its drops.
-struct Counted(Arc<AtomicU32>);
-
-impl fmt::Debug for Counted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Counted")
-    }
-}
-
-impl fmt::Display for Counted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("on purpose")
-    }
-}
-
-impl std::error::Error for Counted {}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
 impl Handler<FailAndStop> for Frail {
     type Reply = ();
 
     async fn handle(&mut self, FailAndStop(drops): FailAndStop, ctx: &mut Context<Self>) {
-        ctx.fail(Counted(drops));
+        ctx.fail(Cause(AtDrop(move || {
+            drops.fetch_add(1, SeqCst);
+        })));
         ctx.stop();
     }
 }
@@ -327,5 +272,42 @@ fn an_actor_that_has_failed_and_then_stops_itself_keeps_no_cause() {
         soon("the stop", actor.stopped()).await;
         settle().await;
         assert_eq!(drops.load(SeqCst), 1);
+    });
+}
+
+/// What somebody fails with, and cannot say.
+#[derive(Debug)]
+struct Unspeakable;
+
+impl fmt::Display for Unspeakable {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        panic!("a text on purpose")
+    }
+}
+
+impl std::error::Error for Unspeakable {}
+
+#[test]
+fn a_cause_whose_text_panics_is_one_like_any_other() {
+    within(On::PausedTime, async {
+        let node = node();
+        let actor = node.spawn_with(async |_| Ok(Flex::default()));
+        actor.send(act(|_, ctx| ctx.fail(Unspeakable))).await.unwrap();
+        assert_eq!(soon("the next life", actor.send(nothing())).await, Ok(0));
+        let kind = &node.metrics().kinds[0];
+        assert_eq!((kind.restarted, kind.panicked), (1, 0));
+    });
+}
+
+#[test]
+fn who_lets_go_of_the_last_address_is_not_failed_by_the_cause_of_an_end() {
+    within(On::PausedTime, async {
+        let options = ActorOptions::default().supervision(Supervision::Stop);
+        let node = Node::builder("test").options::<Flex>(options).build();
+        let actor = flex(&node);
+        actor.send(act(|_, ctx| ctx.fail(cause()))).await.unwrap();
+        soon("the end", actor.stopped()).await;
+        settle().await;
+        drop(actor);
     });
 }

@@ -8,9 +8,12 @@ use std::fmt;
 use std::future::pending;
 use std::time::Duration;
 
-use crate::support::{Flex, On, act, alone, flex, later, node, nothing, settle, soon, within};
+use crate::support::{
+    Cause, Flex, On, Watch, Watcher, act, alone, flex, later, node, nothing, settle, soon, within,
+};
 use althing::{
-    Actor, ActorError, ActorRef, Context, Handler, Node, Read, ReadHandler, Receives, Terminated,
+    Actor, ActorError, ActorRef, Context, EventHandler, Handler, Node, Published, Read,
+    ReadHandler, Receives, Topic, TopicOptions,
 };
 use tokio::runtime::Builder;
 
@@ -122,23 +125,6 @@ fn of_messages_that_wait_when_their_runtime_ends() {
     });
 }
 
-/// What somebody fails with.
-struct Cause(Bomb);
-
-impl fmt::Debug for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Cause")
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("on purpose")
-    }
-}
-
-impl std::error::Error for Cause {}
-
 /// Does not start.
 struct Stillborn;
 
@@ -152,24 +138,7 @@ impl Handler<Look> for Stillborn {
     async fn handle(&mut self, _: Look, _: &mut Context<Self>) {}
 }
 
-struct Watcher;
-
-struct Watch(ActorRef<Flex>);
 struct Wait;
-
-impl Actor for Watcher {
-    const NAME: &'static str = "test.watcher";
-
-    async fn terminated(&mut self, _: &mut Context<Self>, _: Terminated) {}
-}
-
-impl Handler<Watch> for Watcher {
-    type Reply = ();
-
-    async fn handle(&mut self, Watch(other): Watch, ctx: &mut Context<Self>) {
-        ctx.watch(&other);
-    }
-}
 
 impl Handler<Wait> for Watcher {
     type Reply = ();
@@ -222,4 +191,110 @@ fn of_the_causes_of_ends_when_addresses_that_nobody_holds_are_forgotten() {
             });
         },
     );
+}
+
+fn publish_four(topic: &Topic<Bomb>) {
+    for _ in 0..4 {
+        topic.publish(Bomb).expect("nobody owns it");
+    }
+}
+
+#[test]
+fn of_the_events_that_a_topic_keeps() {
+    alone("drop_bombs::of_the_events_that_a_topic_keeps", || {
+        within(On::PausedTime, async {
+            let topic = node().topic::<Bomb>("t", TopicOptions { replay: 4 });
+            publish_four(&topic);
+            drop(topic);
+        });
+    });
+}
+
+struct Ear;
+
+impl Actor for Ear {
+    const NAME: &'static str = "test.ear";
+}
+
+impl EventHandler<Bomb> for Ear {
+    async fn event(&mut self, _: &Published<Bomb>, _: &mut Context<Self>) {}
+}
+
+#[test]
+fn of_the_events_that_are_on_their_way_when_a_topic_goes() {
+    alone("drop_bombs::of_the_events_that_are_on_their_way_when_a_topic_goes", || {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let (topic, subscriptions) = runtime.block_on(async {
+            let node = node();
+            let topic = node.topic::<Bomb>("t", TopicOptions { replay: 0 });
+            // More than a publisher outside of the runtime delivers to itself.
+            let subscriptions: Vec<_> =
+                (0..600).map(|_| topic.subscribe(&node.spawn(Ear))).collect();
+            (topic, subscriptions)
+        });
+        publish_four(&topic);
+        assert!(topic.pending() > 0);
+        drop((topic, subscriptions));
+        drop(runtime);
+    });
+}
+
+struct Sleeper;
+
+impl Actor for Sleeper {
+    const NAME: &'static str = "test.sleeper";
+}
+
+#[test]
+fn of_what_the_factories_of_several_types_hold() {
+    alone("drop_bombs::of_what_the_factories_of_several_types_hold", || {
+        within(On::PausedTime, async {
+            for is_killed in [false, true] {
+                let (one, other) = (Bomb, Bomb);
+                let sleeper = move |_| {
+                    let _held = &one;
+                    async { Ok(Sleeper) }
+                };
+                let ear = move |_| {
+                    let _held = &other;
+                    async { Ok(Ear) }
+                };
+                let node = Node::builder("test").actor(sleeper).actor(ear).build();
+                if is_killed {
+                    node.kill();
+                } else {
+                    soon("the shutdown", node.shutdown(Duration::from_secs(1))).await;
+                }
+            }
+        });
+    });
+}
+
+/// Cannot say what it is, and panics when it is dropped.
+struct Unspeakable(Bomb);
+
+impl fmt::Debug for Unspeakable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Unspeakable")
+    }
+}
+
+impl fmt::Display for Unspeakable {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        panic!("a text on purpose")
+    }
+}
+
+impl std::error::Error for Unspeakable {}
+
+#[test]
+fn of_a_cause_whose_text_panics_too() {
+    alone("drop_bombs::of_a_cause_whose_text_panics_too", || {
+        within(On::PausedTime, async {
+            let actor = node().spawn_with(async |_| Ok(Flex::default()));
+            let failing = act(|_, ctx| ctx.fail(Unspeakable(Bomb)));
+            actor.send(failing).try_tell().unwrap();
+            assert_eq!(soon("the next life", actor.send(nothing())).await, Ok(0));
+        });
+    });
 }

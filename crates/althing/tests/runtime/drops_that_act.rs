@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use crate::support::{AtDrop, On, settle, soon, watched, within};
+use crate::support::{AtDrop, On, alone, settle, soon, watched, within};
 use althing::{
     Actor, ActorRef, Context, EventHandler, Handler, Node, Published, Subscription, Topic,
     TopicOptions,
@@ -261,4 +261,59 @@ fn hold_up_no_end_of_a_runtime() {
             });
         }
     }
+}
+
+/// Ends the next one when it is dropped.
+struct Domino {
+    next: Option<ActorRef<Domino>>,
+    how: fn(&ActorRef<Domino>),
+}
+
+struct Fall;
+
+impl Actor for Domino {
+    const NAME: &'static str = "test.domino";
+}
+
+impl Handler<Fall> for Domino {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Fall, ctx: &mut Context<Self>) {
+        ctx.stop();
+    }
+}
+
+impl Drop for Domino {
+    fn drop(&mut self) {
+        if let Some(next) = &self.next {
+            (self.how)(next);
+        }
+    }
+}
+
+/// Many thousands in each other would use up the stack.
+#[test]
+fn end_the_next_one_after_the_other_also_when_their_runtime_has_ended() {
+    let hows: [fn(&ActorRef<Domino>); 3] =
+        [|next| drop(next.stop()), |next| next.kill(), |next| drop(next.send(Fall).try_tell())];
+    let name = "drops_that_act::end_the_next_one_after_the_other_also_when_their_runtime_has_ended";
+    alone(name, || {
+        for how in hows {
+            watched(move || {
+                let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+                let (node, first) = runtime.block_on(async {
+                    let node = Node::builder("test").build();
+                    let mut next = None;
+                    for _ in 0..20_000 {
+                        next = Some(node.spawn(Domino { next, how }));
+                    }
+                    (node, next.expect("there are some"))
+                });
+                drop(runtime);
+                how(&first);
+                assert!(first.is_stopped());
+                node.kill();
+            });
+        }
+    });
 }

@@ -1,7 +1,9 @@
 //! What groups promise.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 
+use crate::support::{On, within};
 use althing::{Actor, ActorRef, Context, Group, Handler, Node};
 use tokio::sync::oneshot;
 
@@ -109,4 +111,25 @@ async fn a_broadcast_drops_members_that_have_stopped() {
     assert_eq!(group.broadcast(&Job), 1);
     assert!(weak.upgrade().is_none(), "the group keeps it");
     assert_eq!(group.members(), workers);
+}
+
+/// Adds a member whenever something is written to it.
+struct Joining(Group<Worker>, ActorRef<Worker>);
+
+impl Write for Joining {
+    fn write_str(&mut self, _: &str) -> std::fmt::Result {
+        self.0.join(&self.1);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_group_may_be_joined_while_it_is_printed() {
+    within(On::OneThread, async {
+        let group = Group::new();
+        let worker = Node::builder("test").build().spawn(Worker::default());
+        let mut joining = Joining(group.clone(), worker);
+        write!(joining, "{group:?}").expect("nothing fails");
+        assert_eq!(group.members().len(), 1);
+    });
 }

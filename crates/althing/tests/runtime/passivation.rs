@@ -1,15 +1,17 @@
 //! An idle actor is unloaded and comes back; one that owes something, or is wanted, is not lost
 //! between the two.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
-use crate::support::{On, within};
+use crate::support::{On, settle, within};
 use althing::{
-    Actor, ActorError, ActorOptions, Context, Delayed, DelayedHandler, Handler, Node, Receives,
-    ReplyTo, Start, StopReason,
+    Actor, ActorError, ActorOptions, ActorRef, Context, Delayed, DelayedHandler, Handler, Node,
+    Receives, ReplyTo, Start, StopReason,
 };
+use futures_util::stream;
 
 /// Keeps a reply until the future that it has piped to itself is done, which takes longer than it
 /// may idle.
@@ -117,5 +119,76 @@ fn an_actor_that_could_not_come_back_is_not_unloaded() {
         }
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert!(anonymous.is_active() && named.is_active());
+    });
+}
+
+/// Unloads itself, fails, or waits for something of its own.
+struct Idler;
+
+enum Order {
+    Nothing,
+    Pipe,
+    Attach,
+    Unload,
+    Fail,
+}
+
+impl Actor for Idler {
+    const NAME: &'static str = "test.idler";
+
+    fn options() -> ActorOptions {
+        ActorOptions::default().passivate_after(Duration::from_secs(2))
+    }
+}
+
+impl Handler<Order> for Idler {
+    type Reply = ();
+
+    async fn handle(&mut self, order: Order, ctx: &mut Context<Self>) {
+        match order {
+            Order::Nothing => {}
+            Order::Pipe => ctx.pipe(pending::<()>(), |()| Order::Nothing),
+            Order::Attach => ctx.attach(stream::pending::<()>(), |()| Order::Nothing),
+            Order::Unload => ctx.passivate(),
+            Order::Fail => ctx.fail(ActorError::new("on purpose")),
+        }
+    }
+}
+
+fn idler() -> ActorRef<Idler> {
+    Node::builder("test").actor(async |_| Ok(Idler)).build().get("a")
+}
+
+#[test]
+fn what_one_life_waits_for_keeps_no_later_one_in_memory() {
+    within(On::PausedTime, async {
+        let waits: [fn() -> Order; 2] = [|| Order::Pipe, || Order::Attach];
+        let ends: [fn() -> Order; 2] = [|| Order::Unload, || Order::Fail];
+        for (wait, end) in waits.into_iter().flat_map(|wait| ends.map(|end| (wait, end))) {
+            let idler = idler();
+            idler.send(wait()).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            assert!(idler.is_active(), "it waits for its own");
+            idler.send(end()).await.unwrap();
+            settle().await;
+            idler.send(Order::Nothing).await.unwrap();
+            assert!(idler.is_active());
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            assert!(!idler.is_active(), "the next life waits for nothing");
+        }
+    });
+}
+
+/// Somebody asks an actor right after its runtime's only thread was held.
+#[test]
+fn who_has_just_run_is_not_unloaded_however_long_all_threads_were_held() {
+    within(On::OneThread, async {
+        let idler = idler();
+        idler.send(Order::Nothing).await.unwrap();
+        std::thread::sleep(Duration::from_millis(3_500));
+        idler.send(Order::Nothing).await.unwrap();
+        // A pass is due, and comes before this one goes on.
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert!(idler.is_active());
     });
 }

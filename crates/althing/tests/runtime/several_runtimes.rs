@@ -6,6 +6,7 @@
 //! be running.
 
 use std::future::{IntoFuture, pending};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::support::{Do, Flex, flex, later, node, nothing, watched};
@@ -325,5 +326,45 @@ fn an_ask_outside_of_any_runtime_ends_though_its_actors_runtime_does_while_other
         let asked = asking.join().expect("it does not panic");
         assert!(matches!(asked, Err(AskError::Timeout(_))), "{asked:?}");
         drop(reply);
+    });
+}
+
+#[test]
+fn a_sleep_of_a_node_ends_with_its_runtime_wherever_it_is_awaited() {
+    watched(|| {
+        let (home, other) = (runtime(), runtime());
+        let node = home.block_on(async { node() });
+        let slept = other.spawn(node.sleep(Duration::from_secs(3_600)));
+        std::thread::sleep(Duration::from_millis(50));
+        drop(home);
+        let slept = other.block_on(async { tokio::time::timeout(PATIENCE, slept).await });
+        assert!(matches!(slept, Ok(Ok(()))), "{slept:?}");
+    });
+}
+
+#[test]
+#[should_panic(expected = "the node's runtime has ended")]
+fn who_awaits_heavy_work_that_is_not_done_hears_why() {
+    let (home, other) = (runtime(), runtime());
+    let node = home.block_on(async { node() });
+    drop(home);
+    other.block_on(node.blocking(|| 7));
+}
+
+/// Somebody has told it, and nobody has run it.
+#[test]
+fn an_actor_that_was_about_to_run_when_its_runtime_ended_keeps_no_state() {
+    watched(|| {
+        let home = Builder::new_current_thread().enable_all().build().unwrap();
+        let kept = Arc::new(());
+        let state = Flex { kept: vec![Box::new(kept.clone())], ..Flex::default() };
+        let actor = home.block_on(async {
+            let actor = node().spawn(state);
+            actor.send(nothing()).try_tell().unwrap();
+            actor
+        });
+        drop(home);
+        assert!(actor.is_stopped());
+        assert_eq!(Arc::strong_count(&kept), 1);
     });
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
 use crate::support::{Flex, On, flex, later, node, nothing, settle, soon, within};
-use althing::{Actor, Context, Handler, Node};
+use althing::{Actor, ActorRef, Context, Handler, Node, Start};
 
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -165,5 +165,40 @@ fn who_sleeps_is_not_counted_as_stopped_though_somebody_has_just_told_it() {
         // Its node ends, so it may not be answered.
         _ = soon("the teller", telling).await;
         assert_eq!(stopped.load(SeqCst), 0, "nobody but the teller was awake");
+    });
+}
+
+/// Tells itself when it is dropped, so that it has always another life to begin.
+struct Restless(ActorRef<Restless>);
+
+struct Rise;
+
+impl Actor for Restless {
+    const NAME: &'static str = "test.restless";
+}
+
+impl Handler<Rise> for Restless {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Rise, _: &mut Context<Self>) {}
+}
+
+impl Drop for Restless {
+    fn drop(&mut self) {
+        self.0.send(Rise).try_tell().ok();
+    }
+}
+
+#[test]
+fn an_actor_that_tells_itself_in_each_of_its_drops_does_not_outlive_a_shutdown() {
+    within(On::Workers(2), async {
+        let node = Node::builder("test")
+            .actor(async |start: Start<Restless>| Ok(Restless(start.address().clone())))
+            .build();
+        let restless = node.get::<Restless>("a");
+        restless.send(Rise).await.unwrap();
+        soon("the shutdown", node.shutdown(Duration::from_millis(100))).await;
+        assert!(restless.is_stopped());
+        assert!(restless.send(Rise).try_tell().is_err());
     });
 }

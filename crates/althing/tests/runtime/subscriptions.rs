@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::{On, within};
 use althing::{
-    Actor, ActorRef, Context, EventHandler, Handler, Node, Published, Topic, TopicOptions,
+    Actor, ActorRef, Context, EventHandler, Handler, Node, Published, StopReason, Subscription,
+    Topic, TopicOptions,
 };
 use tokio::sync::oneshot;
 
@@ -146,5 +147,47 @@ fn an_event_that_waits_when_its_subscriber_stops_starts_no_new_life() {
             tokio::task::yield_now().await;
         }
         assert_eq!((world.counts(), world.actor.is_active()), ((1, 0), false));
+    });
+}
+
+/// Subscribes in its last hook; somebody else keeps the subscription.
+struct Late {
+    topic: Topic<u64>,
+    kept: Kept,
+}
+
+type Kept = Arc<parking_lot::Mutex<Option<Subscription>>>;
+
+impl Actor for Late {
+    const NAME: &'static str = "test.late";
+
+    async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {
+        *self.kept.lock() = Some(self.topic.subscribe(&ctx.address()));
+    }
+}
+
+impl EventHandler<u64> for Late {
+    async fn event(&mut self, _: &Published<u64>, _: &mut Context<Self>) {}
+}
+
+#[test]
+fn a_subscription_of_the_last_hook_ends_with_the_life_whose_hook_it_was() {
+    within(On::OneThread, async {
+        let kept = Kept::default();
+        let topic = Node::builder("radio").build().topic("t", TopicOptions::default());
+        let (heard, keeping) = (topic.clone(), kept.clone());
+        let factory = move |_| {
+            let (topic, kept) = (heard.clone(), keeping.clone());
+            async { Ok(Late { topic, kept }) }
+        };
+        let late = Node::builder("test").actor(factory).build().get::<Late>("a");
+        late.activate();
+        until(|| late.is_active()).await;
+        late.stop().await;
+        assert_eq!(topic.subscribers(), 1);
+        topic.publish(1).expect("nobody owns it");
+        until(|| topic.subscribers() == 0).await;
+        assert!(!late.is_active(), "no event has begun another life");
+        drop(kept);
     });
 }

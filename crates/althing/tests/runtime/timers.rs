@@ -199,3 +199,43 @@ fn a_waking_timer_brings_back_an_actor_that_unloads_as_it_starts() {
         assert_eq!((lives.load(SeqCst), woken.load(SeqCst)), (2, 1));
     });
 }
+
+/// Sets timers in its last hook.
+struct Setting(Arc<AtomicU32>);
+
+impl Actor for Setting {
+    const NAME: &'static str = "test.setting";
+
+    async fn stopping(&mut self, ctx: &mut Context<Self>, _: StopReason) {
+        ctx.after(Duration::ZERO, Tick);
+        ctx.wake_after(Duration::from_millis(1), Tick);
+        ctx.every(Duration::from_millis(1), Tick);
+    }
+}
+
+impl Handler<Tick> for Setting {
+    type Reply = ();
+
+    async fn handle(&mut self, _: Tick, _: &mut Context<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn timers_of_the_last_hook_end_with_the_life_whose_hook_it_was() {
+    within(On::PausedTime, async {
+        let ticks = Arc::new(AtomicU32::new(0));
+        let counted = ticks.clone();
+        let node = Node::builder("test")
+            .actor(move |_: Start<Setting>| {
+                let ticks = counted.clone();
+                async move { Ok(Setting(ticks)) }
+            })
+            .build();
+        let setting = node.get::<Setting>("a");
+        setting.send(Tick).await.unwrap();
+        setting.stop().await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!((ticks.load(SeqCst), setting.is_active()), (1, false));
+    });
+}

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::Charge;
+use crate::support::{Charge, On, within};
 use althing::{EventStream, Gap, Node, Published, Sequence, Topic, TopicOptions};
 use futures_util::StreamExt;
 
@@ -191,4 +191,18 @@ async fn who_drops_a_stream_is_not_failed_by_an_event_whose_drop_panics() {
     dropped.expect("the reader goes on");
     // What it has read is its own.
     catch_unwind(AssertUnwindSafe(|| drop(read))).expect_err("it was the last one");
+}
+
+/// What ran over in its buffer, the topic still keeps.
+#[test]
+fn a_reader_that_lags_sees_no_gap_as_far_as_the_topic_keeps_events() {
+    within(On::OneThread, async {
+        let topic = topic(&node(), 6_000);
+        let mut stream = topic.stream(Sequence(0));
+        for n in 0..5_000 {
+            topic.publish(n).expect("nobody owns it");
+        }
+        let all: Vec<_> = (0..5_000).map(Ok).collect();
+        assert_eq!(read(&mut stream, 5_000).await, all);
+    });
 }

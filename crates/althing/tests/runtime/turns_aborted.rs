@@ -1,5 +1,5 @@
 //! A turn that is aborted lets nothing out, not even by what its handler's locals do when they are
-//! dropped.
+//! dropped. And it takes nothing of others along.
 
 use std::future::pending;
 use std::time::Duration;
@@ -66,5 +66,58 @@ fn what_the_locals_of_an_aborted_handler_tell_goes_with_its_turn() {
             assert!(keeper.is_stopped());
             assert!(lines(&log).is_empty(), "panics: {panics}, killed: {is_killed}");
         }
+    });
+}
+
+/// Tells when it is dropped.
+struct Fragile(ActorRef<Flex>);
+
+struct Touch {
+    breaks: bool,
+}
+
+impl Actor for Fragile {
+    const NAME: &'static str = "test.fragile";
+}
+
+impl Handler<Touch> for Fragile {
+    type Reply = ();
+
+    async fn handle(&mut self, Touch { breaks }: Touch, _: &mut Context<Self>) {
+        assert!(!breaks, "on purpose");
+    }
+}
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        self.0.send(Note(2)).try_tell().expect("there is room");
+    }
+}
+
+struct Break(ActorRef<Fragile>);
+
+impl Handler<Break> for Keeper {
+    type Reply = ();
+
+    async fn handle(&mut self, Break(other): Break, _: &mut Context<Self>) {
+        other.send(Touch { breaks: true }).await.expect_err("it broke");
+    }
+}
+
+#[test]
+fn what_the_state_of_an_actor_tells_that_breaks_in_a_held_turn_is_not_the_turns() {
+    within(On::PausedTime, async {
+        let node = node();
+        let (listener, log) = logging(&node);
+        let fragile = node.spawn(Fragile(listener.clone()));
+        for _ in 0..2 {
+            // From now on it is asked in place.
+            fragile.send(Touch { breaks: false }).await.expect("it answers");
+        }
+        let keeper = node.spawn(Keeper(listener));
+        keeper.send(Break(fragile)).try_tell().expect("there is room");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(keeper.is_stopped());
+        assert_eq!(lines(&log), ["2"]);
     });
 }

@@ -231,3 +231,43 @@ fn a_watcher_that_takes_its_watch_back_does_not_hear_of_an_end_before_that() {
         assert_eq!(*news.lock(), []);
     });
 }
+
+/// Panics at the first news.
+struct Shaken(News);
+
+impl Actor for Shaken {
+    const NAME: &'static str = "test.shaken";
+
+    async fn terminated(&mut self, _: &mut Context<Self>, other: Terminated) {
+        let heard = {
+            let mut news = self.0.lock();
+            news.push(other.reason);
+            news.len()
+        };
+        assert_ne!(heard, 1, "on purpose");
+    }
+}
+
+impl<A: Actor> Handler<Watch<A>> for Shaken {
+    type Reply = ();
+
+    async fn handle(&mut self, Watch(other): Watch<A>, ctx: &mut Context<Self>) {
+        ctx.watch(&other);
+    }
+}
+
+#[test]
+fn a_watcher_that_panics_at_one_end_hears_of_the_others() {
+    within(On::PausedTime, async {
+        let (node, news) = (node(), News::default());
+        let heard = news.clone();
+        let shaken = node.spawn_with(move |_| std::future::ready(Ok(Shaken(heard.clone()))));
+        let watched = [(); 3].map(|()| flex(&node));
+        for other in &watched {
+            shaken.send(Watch(other.clone())).await.unwrap();
+        }
+        watched.iter().for_each(ActorRef::kill);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(news.lock().len(), 3);
+    });
+}

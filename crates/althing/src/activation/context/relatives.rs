@@ -6,11 +6,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::Context;
+use crate::activation::pledge::Pledge;
 use crate::actor::{Actor, Receives};
 use crate::address::actor_ref::ActorRef;
 use crate::address::key::{self, KeyError};
 use crate::address::parent::Parent;
-use crate::address::place::{AsAnyPlace, Debt};
+use crate::address::place::AsAnyPlace;
 use crate::address::start::{Start, boxed_factory};
 use crate::address::tie::{self, Tie, TieNumber};
 use crate::address::typed::Place;
@@ -112,13 +113,11 @@ impl<A: Actor> Context<A> {
         W: FnOnce(F::Output) -> M + Send + 'static,
     {
         let me = self.address();
-        let life = me.life();
-        let debt = Debt::of(me.place().as_any_place());
+        // Settled when the message is queued, or the future is dropped unfinished.
+        let pledge = Pledge::of(me.place().as_any_place());
         self.detach(async move {
-            // Settled when the message is queued, or the future is dropped unfinished.
-            let _debt = debt;
             let output = future.await;
-            me.push_result(life, wrap(output), ReplyTo::nowhere());
+            me.push_result(pledge.life(), wrap(output), ReplyTo::nowhere());
         });
     }
 }

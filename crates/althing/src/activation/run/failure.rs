@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Run, Stage};
+use crate::activation::current::Frame;
 use crate::activation::ending::end_timers;
+use crate::activation::polling::polling;
 use crate::activation::supervision::{ChildStrategy, Failure, Supervision, Verdict};
 use crate::address::place::AnyPlace;
 use crate::address::signal::{send_system, send_system_if};
@@ -15,13 +17,20 @@ use crate::error::{ActorError, AskError, ChildFailed};
 use crate::mail::extras::System;
 use crate::metrics::Counter;
 use crate::metrics::step::Step;
-use crate::shield::{discard, discard_all, discard_some, panic_text, shielded, wake_all};
+use crate::shield::{discard, discard_all, discard_some, panic_text, shielded, text_of, wake_all};
 use crate::stop_reason::StopReason;
 
 impl Run {
     /// Has supervision decide after a handler panicked in place.
     pub(crate) fn recover(mut self, panic: &(dyn Any + Send)) {
-        if self.panicked(panic).is_continue() {
+        let place = self.place.clone();
+        // What is dropped now is this actor's own, and lets out what it does for it alone: a turn
+        // of who has asked it may be held.
+        let next = {
+            let _current = polling(&place, Frame::Alone);
+            self.panicked(panic)
+        };
+        if next.is_continue() {
             self.spawn();
         }
     }
@@ -92,8 +101,8 @@ impl Run {
         let header = place.header();
         let policy = self.policy();
         let now = header.kind.node.env.elapsed();
-        // Before the lock: the error may be foreign.
-        let failure = Failure::new(&error, now);
+        // Before the lock: the error may be foreign, and its text may panic.
+        let failure = Failure::new(&text_of(&error), now);
         let mut inner = header.mailbox.lock();
         let restarts = &mut inner.extras().restarts;
         restarts.fail(failure);

@@ -70,6 +70,19 @@ impl Inner {
     /// Counts a restart.
     pub(crate) fn begin_life(&mut self) {
         self.life = Life(self.life.0.wrapping_add(1));
+        if let Some(extras) = &mut self.extras {
+            extras.pledges = 0;
+        }
+    }
+
+    /// Counts a pledge no more, unless the life that gave it is over. Returns extras that hold nothing
+    /// any more, of an actor that nobody runs.
+    pub(crate) fn settle_pledge(&mut self, life: Life) -> Option<Box<Extras>> {
+        if self.life != life {
+            return None;
+        }
+        self.extras.as_mut()?.pledges -= 1;
+        if self.phase == Phase::Idle { self.take_blank_extras() } else { None }
     }
 
     /// Lives of the actor that have ended.

@@ -8,13 +8,14 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::any::Any;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::process::Command;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use althing::{Actor, ActorRef, Context, Handler, Node};
+use althing::{Actor, ActorRef, Context, Handler, Node, Terminated};
 use parking_lot::Mutex;
 use tokio::runtime::Builder;
 
@@ -215,5 +216,41 @@ pub(crate) struct AtDrop<F: FnMut()>(pub(crate) F);
 impl<F: FnMut()> Drop for AtDrop<F> {
     fn drop(&mut self) {
         (self.0)();
+    }
+}
+
+/// What an actor fails with; it does what is in it when it is dropped.
+pub(crate) struct Cause<T>(pub(crate) T);
+
+impl<T> fmt::Debug for Cause<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cause")
+    }
+}
+
+impl<T> fmt::Display for Cause<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("on purpose")
+    }
+}
+
+impl<T> std::error::Error for Cause<T> {}
+
+/// Watches whom it is told to.
+pub(crate) struct Watcher;
+
+pub(crate) struct Watch<A: Actor>(pub(crate) ActorRef<A>);
+
+impl Actor for Watcher {
+    const NAME: &'static str = "test.watcher";
+
+    async fn terminated(&mut self, _: &mut Context<Self>, _: Terminated) {}
+}
+
+impl<A: Actor> Handler<Watch<A>> for Watcher {
+    type Reply = ();
+
+    async fn handle(&mut self, Watch(other): Watch<A>, ctx: &mut Context<Self>) {
+        ctx.watch(&other);
     }
 }

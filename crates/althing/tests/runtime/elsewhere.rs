@@ -1,0 +1,136 @@
+//! Actors that live on other nodes, as the end of their address's node sees them; and one that sleeps
+//! while a handler still has a lane to it. The cluster here is a word that the test writes.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use althing::remote::{Cluster, Location, Parcel};
+use althing::{ActorId, Epoch, Node, actor};
+use parking_lot::Mutex;
+
+use crate::support::{On, act, flex, settle, soon, within};
+
+const HERE: Location = Location::Here(Epoch(1));
+
+/// Says where every actor lives, and forgets what is sent there.
+struct World(Mutex<Location>);
+
+impl Cluster for World {
+    fn locate(&self, _: &ActorId) -> Location {
+        *self.0.lock()
+    }
+
+    fn poll_room(&self, _: &ActorId, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Ready(())
+    }
+
+    fn send(&self, _: Parcel) {}
+}
+
+struct Traveller;
+
+#[actor(name = "test.traveller", wire)]
+impl Traveller {
+    async fn greet(&mut self) -> u32 {
+        7
+    }
+}
+
+fn node_in(location: Location) -> (Node, Arc<World>) {
+    let world = Arc::new(World(Mutex::new(location)));
+    let builder = Node::builder("here").cluster(world.clone());
+    (builder.actor(async |_| Ok(Traveller)).build(), world)
+}
+
+/// Of an actor without a name that another node has started.
+fn stranger() -> ActorId {
+    node_in(HERE).0.spawn(Traveller).id()
+}
+
+#[test]
+fn who_awaits_the_end_of_an_actor_elsewhere_does_not_outwait_the_end_of_the_node() {
+    within(On::PausedTime, async {
+        for is_killed in [false, true] {
+            let (node, _world) = node_in(Location::Elsewhere);
+            let named = node.get::<Traveller>("a");
+            let foreign = node.resolve::<Traveller>(&stranger()).expect("there is a cluster");
+            let waiting = [named, foreign].map(|other| tokio::spawn(other.stopped()));
+            settle().await;
+            assert!(waiting.iter().all(|wait| !wait.is_finished()));
+            if is_killed {
+                node.kill();
+            } else {
+                node.shutdown(Duration::from_secs(1)).await;
+            }
+            for wait in waiting {
+                soon("the end", wait).await.unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn addresses_of_actors_elsewhere_refuse_after_a_shutdown_too() {
+    within(On::PausedTime, async {
+        let (node, _world) = node_in(HERE);
+        let (early, late) = (stranger(), stranger());
+        let early = node.resolve::<Traveller>(&early).expect("there is a cluster");
+        assert!(early.greet().try_tell().is_ok());
+        node.shutdown(Duration::from_secs(1)).await;
+        let late = node.resolve::<Traveller>(&late).expect("there is a cluster");
+        for address in [early, late] {
+            assert!(address.is_stopped());
+            assert!(address.greet().try_tell().is_err());
+        }
+    });
+}
+
+#[test]
+fn a_node_is_freed_after_its_shutdown_though_addresses_of_other_nodes_are_resolved_later() {
+    within(On::PausedTime, async {
+        let (node, _world) = node_in(HERE);
+        node.shutdown(Duration::from_secs(1)).await;
+        drop(node.resolve::<Traveller>(&stranger()));
+        let weak = node.downgrade();
+        drop(node);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(weak.upgrade().is_none());
+    });
+}
+
+/// Its handler holds its thread, so that its lane stays open while the other ends.
+#[test]
+fn who_sleeps_is_not_named_as_misplaced_though_a_handler_has_a_lane_to_it() {
+    within(On::Workers(2), async {
+        let (node, world) = node_in(HERE);
+        let sleeper = node.get::<Traveller>("a");
+        let (found, misplaced) = tokio::sync::oneshot::channel();
+        let teller = flex(&node);
+        let telling = move || {
+            for _ in 0..3 {
+                // By a lane, from the second on.
+                sleeper.greet().try_tell().unwrap();
+            }
+            let ending = sleeper.clone();
+            // From elsewhere, because who stops it hands over its own lane.
+            let stopping = std::thread::spawn(move || {
+                while !ending.is_active() {
+                    std::thread::yield_now();
+                }
+                drop(ending.stop());
+            });
+            stopping.join().unwrap();
+            while sleeper.is_active() {
+                std::thread::yield_now();
+            }
+            // Its last hook has begun by now, and has nothing to wait for.
+            std::thread::sleep(Duration::from_millis(20));
+            *world.0.lock() = Location::Elsewhere;
+            found.send(node.relocate()).unwrap();
+        };
+        let telling = act(move |_, _| tokio::task::block_in_place(telling));
+        teller.send(telling).try_tell().unwrap();
+        assert_eq!(soon("the look", misplaced).await, Ok(Vec::new()));
+    });
+}
