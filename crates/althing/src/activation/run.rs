@@ -7,6 +7,7 @@
 
 mod commits;
 mod failure;
+mod scheduled;
 mod serve;
 mod system;
 
@@ -115,7 +116,7 @@ impl Run {
     /// Starts a task for an actor whose claim was just taken.
     pub(crate) fn schedule(place: Arc<dyn AnyPlace>) {
         let node = place.header().kind.node.clone();
-        node.env.spawn(Scheduled::Due(Some(place)));
+        node.env.spawn(scheduled::Scheduled::new(place));
     }
 
     /// A run of an actor whose claim was just taken.
@@ -465,39 +466,6 @@ impl Drop for Run {
             let waiting = left.clear_out();
             let _ = end_life(&left.place, waiting, &StopReason::Killed, Keeps::Nothing);
         }));
-    }
-}
-
-/// A scheduled actor's task. The run is made where it runs: actors that wait for a worker, which
-/// may be many, have none yet.
-enum Scheduled {
-    /// `None` once the run was made.
-    Due(Option<Arc<dyn AnyPlace>>),
-    Begun(Box<Run>),
-}
-
-impl Future for Scheduled {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = self.get_mut();
-        loop {
-            match this {
-                Self::Due(place) => {
-                    let place = place.take().expect("replaced at once");
-                    *this = Self::Begun(Box::new(Run::new(place)));
-                }
-                Self::Begun(run) => return Pin::new(run).poll(cx),
-            }
-        }
-    }
-}
-
-impl Drop for Scheduled {
-    fn drop(&mut self) {
-        if let Self::Due(Some(place)) = self {
-            drop(Run::new(place.clone()));
-        }
     }
 }
 
