@@ -49,15 +49,21 @@ impl Foreign {
         kind: impl FnOnce() -> Kind,
         place: impl FnOnce(Arc<Kind>) -> Arc<dyn AnyPlace>,
     ) -> Arc<dyn AnyPlace> {
+        if let Some(place) = self.known(id) {
+            return place;
+        }
+        let known_kind = self.known.lock().kinds.get(&of).cloned();
+        // Made without the lock: the options of its type are foreign.
+        let kind = known_kind.unwrap_or_else(|| Arc::new(kind()));
         let mut known = self.known.lock();
         if let Some(place) = known.places.get(id).and_then(Weak::upgrade) {
             return place;
         }
         if is_shut() {
             drop(known);
-            return place(Arc::new(kind()));
+            return place(kind);
         }
-        let kind = known.kinds.entry(of).or_insert_with(|| Arc::new(kind())).clone();
+        let kind = known.kinds.entry(of).or_insert(kind).clone();
         let place = place(kind);
         place.header().mailbox.lock().send_elsewhere();
         known.places.insert(id.clone(), Arc::downgrade(&place));

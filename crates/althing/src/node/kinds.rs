@@ -63,12 +63,15 @@ impl Kinds {
         if let Some(earlier) = known.by_type.get(&kind.type_id) {
             return earlier.kind.clone();
         }
-        known.put(kind, find)
+        let kind = known.put(kind, find);
+        drop(known);
+        complain(kind)
     }
 
     /// Adds a kind, or puts it in the place of the one of its type.
     pub(crate) fn replace(&self, kind: Kind, find: Find) -> Arc<Kind> {
-        self.known.write().put(kind, find)
+        let kind = self.known.write().put(kind, find);
+        complain(kind)
     }
 
     /// Takes all of them out: they keep their node in memory.
@@ -87,6 +90,14 @@ impl Kinds {
     }
 }
 
+/// Says so if another type has the name; without the lock, because who hears it is foreign.
+fn complain(kind: Arc<Kind>) -> Arc<Kind> {
+    if let Some(twice) = &kind.twice {
+        tracing::error!("{twice}: actors of the second one do not start");
+    }
+    kind
+}
+
 impl Known {
     fn of_name(&self, name: &str) -> Option<&Entry> {
         self.by_name.get(name).and_then(|type_id| self.by_type.get(type_id))
@@ -98,7 +109,6 @@ impl Known {
             let first =
                 self.by_type.get(&owner).map_or("another type", |first| first.kind.type_name);
             let twice = KindTwice { name: kind.id.clone(), first, second: kind.type_name };
-            tracing::error!("{twice}: actors of the second one do not start");
             kind.twice = Some(twice);
         }
         let kind = Arc::new(kind);

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use althing::remote::{Cluster, Location, Parcel};
-use althing::{ActorId, Epoch, Node, actor};
+use althing::{Actor, ActorId, ActorOptions, Epoch, Node, actor};
 use parking_lot::Mutex;
 
 use crate::support::{On, act, flex, settle, soon, within};
@@ -132,5 +132,33 @@ fn who_sleeps_is_not_named_as_misplaced_though_a_handler_has_a_lane_to_it() {
         let telling = act(move |_, _| tokio::task::block_in_place(telling));
         teller.send(telling).try_tell().unwrap();
         assert_eq!(soon("the look", misplaced).await, Ok(Vec::new()));
+    });
+}
+
+/// Whose options are taken from what its node says of another actor.
+struct Curious;
+
+static ASKED: Mutex<Option<(Node, ActorId)>> = Mutex::new(None);
+
+impl Actor for Curious {
+    const NAME: &'static str = "test.curious";
+
+    fn options() -> ActorOptions {
+        let asked = ASKED.lock().take();
+        if let Some((node, other)) = asked {
+            node.resolve::<Traveller>(&other).expect("there is a cluster");
+        }
+        ActorOptions::default()
+    }
+}
+
+#[test]
+fn the_options_of_a_type_may_use_the_node_as_an_address_of_another_one_is_resolved() {
+    within(On::PausedTime, async {
+        let (node, _world) = node_in(HERE);
+        let curious = node_in(HERE).0.spawn(Curious).id();
+        *ASKED.lock() = Some((node.clone(), stranger()));
+        assert!(node.resolve::<Curious>(&curious).is_some());
+        assert!(ASKED.lock().is_none(), "its options were looked at");
     });
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::support::{Flex, On, flex, node, within};
 use althing::{
     Actor, ActorRef, Context, EventHandler, Handler, Node, Published, Read, ReadHandler, Receives,
     Topic, TopicOptions, Tracing,
@@ -234,4 +235,38 @@ fn a_node_without_tracing_makes_no_spans() {
     let spans = spans(Tracing::Off, |front, _| async move { front.send(Ask).await.unwrap() });
     assert!(spans.iter().any(|path| path.ends_with("inside")), "{spans:?}");
     assert!(spans.iter().all(|path| !path.contains("test.")), "{spans:?}");
+}
+
+/// Looks at the node whenever something is logged.
+struct Onlooker(Arc<Mutex<Option<Node>>>);
+
+impl<S: Subscriber> Layer<S> for Onlooker {
+    fn on_event(&self, _: &tracing::Event<'_>, _: LayerContext<'_, S>) {
+        let node = self.0.lock().take();
+        if let Some(node) = node {
+            drop(node.spawn(Flex::default()));
+        }
+    }
+}
+
+struct Namesake;
+
+impl Actor for Namesake {
+    const NAME: &'static str = Flex::NAME;
+}
+
+/// That its name is another type's is logged.
+#[test]
+fn whoever_hears_that_a_name_is_twice_may_use_the_node() {
+    within(On::OneThread, async {
+        let looked_at = Arc::new(Mutex::new(None));
+        let onlooker = Onlooker(looked_at.clone());
+        let subscriber = tracing_subscriber::registry().with(onlooker);
+        let _default = tracing::subscriber::set_default(subscriber);
+        let node = node();
+        flex(&node);
+        *looked_at.lock() = Some(node.clone());
+        drop(node.spawn(Namesake));
+        assert!(looked_at.lock().is_none(), "somebody has logged");
+    });
 }
