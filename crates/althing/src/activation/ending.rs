@@ -196,8 +196,8 @@ pub(crate) fn drop_refused(place: Arc<dyn AnyPlace>) {
 }
 
 /// Telling those who wait may drop their tasks in turn, and the drop of a state may start or stop
-/// the next actor; so this happens one after the other and never inside each other: a chain of a hundred
-/// thousand must not use up the stack.
+/// the next actor; so this happens one after the other and never inside each other: a chain of a
+/// hundred thousand must not use up the stack.
 fn one_after_the_other(first: Abandoned) {
     let mut next = Some(first);
     // A thread whose locals are gone does it inside each other after all.

@@ -1,6 +1,6 @@
-//! Files of messages. `upload` takes one in, also what comes in `pieces`, `download` hands it out, `sweep` removes what nobody
-//! keeps; rows are in the store, bytes in `objects`, and who may use a file in a message is the
-//! room's to decide.
+//! Files of messages. `upload` takes one in, also one that comes in `pieces`; `download` hands it out;
+//! `sweep` removes what nobody keeps. Rows are in the store, bytes in `objects`, and who may use a
+//! file in a message is the room's to decide.
 //!
 //! A file is shown in the page only if this server decoded it as an image; everything else is only
 //! ever saved.
