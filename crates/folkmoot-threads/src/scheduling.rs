@@ -10,13 +10,14 @@ const NICENESS: i32 = 5;
 const SHORT_SLICE_NS: u64 = 100_000;
 
 /// Lowers the priority of the calling thread, and so of those that it starts: it gets what threads
-/// of the normal priority leave, or a third of their time.
+/// of the normal priority leave, or a third of their time, and that in short pieces, so that nobody
+/// waits long for it.
 ///
 /// # Errors
-/// If the system refuses it; then the priority is as before.
+/// If the system refuses it; then it may have done a part.
 pub fn lower_priority() -> io::Result<()> {
     rustix::process::nice(NICENESS)?;
-    Ok(())
+    run_soon()
 }
 
 /// Has the calling thread run soon after it is woken, for a short time each: for one that mostly
