@@ -74,12 +74,6 @@ impl WaitingSenders {
         }
     }
 
-    /// Takes the waker of a place that was not called up.
-    fn withdraw(&mut self, place: u64) -> Option<Waker> {
-        let index = self.position(place).ok()?;
-        self.waiters.remove(index).map(|(_, waker)| waker)
-    }
-
     /// Where a place in the line is. Places rise from front to back.
     fn position(&self, place: u64) -> Result<usize, usize> {
         self.waiters.binary_search_by_key(&place, |waiter| waiter.0)

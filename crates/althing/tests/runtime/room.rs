@@ -1,10 +1,6 @@
 //! Senders that wait for room in a full mailbox: who is called up, and who may come first.
 
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use crate::support::{Do, Flex, Log, Note, On, act, later, lines, settle, within};
@@ -127,43 +123,5 @@ fn a_sender_that_waits_is_called_up_when_the_actor_is_unloaded() {
         let begun = tokio::time::Instant::now();
         actor.send(Note(1)).tell().await.expect("there is room again");
         assert_eq!(begun.elapsed(), Duration::ZERO, "it does not look for itself");
-    });
-}
-
-/// Nobody is called up by it; it is counted who keeps it.
-struct Silent;
-
-impl Wake for Silent {
-    fn wake(self: Arc<Self>) {}
-}
-
-/// Looks before it is called up, and finds room.
-#[test]
-fn a_sender_that_finds_room_by_itself_leaves_nothing_in_the_line() {
-    within(On::PausedTime, async {
-        for asks in [false, true] {
-            let (actor, _) = small();
-            let mut releases = fill(&actor).await;
-            let silent = Arc::new(Silent);
-            let waker = Waker::from(silent.clone());
-            let mut sending: Pin<Box<dyn Future<Output = bool> + Send>> = if asks {
-                Box::pin(async { actor.send(Note(1)).await.is_ok() })
-            } else {
-                Box::pin(async { actor.send(Note(1)).tell().await.is_ok() })
-            };
-            assert!(sending.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-            let other = actor.clone();
-            let waiting = tokio::spawn(async move { other.send(Note(2)).tell().await });
-            settle().await;
-            // Room for one is too little for those who wait to be called up.
-            drop(releases.pop_front());
-            settle().await;
-            let is_done = sending.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
-            assert_ne!(is_done, asks, "it is sent; an ask waits for its reply");
-            drop((sending, waker));
-            assert_eq!(Arc::strong_count(&silent), 1, "asks: {asks}");
-            drop(releases);
-            waiting.await.expect("it ends").expect("there is room in time");
-        }
     });
 }

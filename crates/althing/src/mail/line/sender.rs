@@ -2,7 +2,7 @@
 
 use std::task::Waker;
 
-use super::{Left, WaitingSenders};
+use super::Left;
 use crate::mail::mailbox::Mailbox;
 use crate::shield::wake_all;
 
@@ -33,33 +33,24 @@ impl<'a> Line<'a> {
         false
     }
 
-    /// Says that the room was used: there is no call to pass on. A sender that was not called up,
-    /// because it looked by itself, leaves nothing behind that could be called up in others' stead.
+    /// Says that the room was used: there is no call to pass on.
     pub(crate) fn end(&mut self) {
-        if let Some(place) = self.place.take() {
-            let own = self.leave_by(|line| line.withdraw(place));
-            drop(own.flatten());
-        }
-    }
-
-    /// Has the line changed by who leaves it; there is none any more if nobody waits.
-    fn leave_by<T>(&self, leave: impl FnOnce(&mut WaitingSenders) -> T) -> Option<T> {
-        let mut inner = self.mailbox.lock();
-        let line = &mut inner.extras.as_mut()?.room;
-        let left = leave(line);
-        let is_empty = line.is_empty();
-        inner.awaited = !is_empty;
-        Some(left)
+        self.place = None;
     }
 }
 
 impl Drop for Line<'_> {
     fn drop(&mut self) {
         let Some(place) = self.place.take() else { return };
-        match self.leave_by(|line| line.leave(place)) {
-            Some(Left::Called(next)) => wake_all(next),
-            Some(Left::Waiting(own)) => drop(own),
-            None => {}
+        let mut inner = self.mailbox.lock();
+        let Some(extras) = &mut inner.extras else { return };
+        let left = extras.room.leave(place);
+        let is_empty = extras.room.is_empty();
+        inner.awaited = !is_empty;
+        drop(inner);
+        match left {
+            Left::Called(next @ Some(_)) => wake_all(next),
+            Left::Waiting(own) | Left::Called(own) => drop(own),
         }
     }
 }
