@@ -67,8 +67,9 @@ pub struct Call<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> {
     timeout: Option<Duration>,
     priority: Priority,
     wait: Wait<'a, D::Reply>,
-    /// Made once something has to wait.
-    deadline: Option<Deadline>,
+    /// Made once something has to wait; a box, because most asks are over before, and are moved with
+    /// all that they hold.
+    deadline: Option<Box<Deadline>>,
     /// When it was sent, on the node's clock, if how long it takes is still to be learned.
     sent_ns: Option<u64>,
 }
@@ -373,7 +374,8 @@ impl<'a, A: Actor, M: Send + 'static, D: Dispatch<A, M>> Call<'a, A, M, D> {
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Due> {
         let timeout = self.timeout_or_default();
         let env = &self.target.place().header().kind.node.env;
-        self.deadline.get_or_insert_with(|| Deadline::new(env, timeout)).poll(env, cx)
+        let begin = || Box::new(Deadline::new(env, timeout));
+        self.deadline.get_or_insert_with(begin).poll(env, cx)
     }
 
     fn poll_reply(&mut self, cx: &mut Context<'_>) -> Poll<Result<D::Reply, AskError>> {
