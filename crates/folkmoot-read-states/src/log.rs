@@ -1,9 +1,10 @@
 //! The log that closes the window between a change and its row in the store.
 //!
 //! Changes are appended to a buffer; one thread writes what has gathered, syncs once, and says how
-//! far the disk has them: at once while somebody waits for that, else about a hundred times a second. A new segment begins with each round of storing rows, and segments go
-//! once everything in them is stored. Versions tell a replay what a stored row contains already,
-//! so that a change found twice counts once.
+//! far the disk has them: at once while somebody waits for that, else about a hundred times a
+//! second. A new segment begins with each round of storing rows, and segments go once everything in
+//! them is stored. Versions tell a replay what a stored row contains already, so that a change found
+//! twice counts once.
 //!
 //! ```text
 //! segment  records, one after the other; the first that is not whole ends it

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use crate::process::address_of;
-use crate::support::{Account, Client, PATIENT, Scratch, request};
+use crate::support::{Account, Client, PATIENT, Scratch};
 
 /// Where the server's clock is put, in seconds beside the true time, one after the other.
 const STEPS: [i64; 7] = [0, -3_600, 0, 86_400, -2_592_000, 1_728_000, -1];
@@ -66,11 +66,6 @@ impl Drop for Server {
 }
 
 impl Server {
-    async fn sign_up(&self, name: &str) -> Account {
-        let body = json!({"name": name, "password": "correct horse"}).to_string();
-        Account::of(&request(self.address, "POST /api/v1/accounts", None, &body).await)
-    }
-
     async fn connect(&self, account: &Account) -> Client {
         let mut client = Client::open(self.address).await;
         client.connect(&account.token).await.expect("the device is signed in");
@@ -129,7 +124,10 @@ async fn a_clock_that_steps_loses_doubles_and_reorders_nothing() {
     let settings = scratch.file("folkmoot.toml", &format!("{limits}{PATIENT}"));
     clock.put(0);
     let server = clock.start(&data, &settings);
-    let people = [server.sign_up("anna").await, server.sign_up("bob").await];
+    let people = [
+        Account::sign_up(server.address, "anna").await,
+        Account::sign_up(server.address, "bob").await,
+    ];
     let mut anna = server.connect(&people[0]).await;
     let mut bob = server.connect(&people[1]).await;
     let room = anna.create_room("Tea").await;

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::process::address_of;
-use crate::support::{Account, Client, Failure, PATIENT, Scratch, request};
+use crate::support::{Account, Client, Failure, PATIENT, Scratch};
 
 /// A segment of the log, which is preallocated, the next one, and a database with what the first
 /// holds.
@@ -120,8 +120,7 @@ async fn a_full_disk_refuses_with_its_reason_and_everything_goes_on_after_it() {
     let (mounted, server) = start(&scratch.path().join("disk"), &settings);
     let mut people = Vec::new();
     for name in ["anna", "bob"] {
-        let body = json!({"name": name, "password": "correct horse"}).to_string();
-        people.push(Account::of(&request(server, "POST /api/v1/accounts", None, &body).await));
+        people.push(Account::sign_up(server, name).await);
     }
     let (mut anna, mut bob) = (Client::open(server).await, Client::open(server).await);
     anna.connect(&people[0].token).await.expect("the token is valid");

@@ -27,11 +27,6 @@ struct People {
     bob: Account,
 }
 
-async fn sign_up(server: std::net::SocketAddr, name: &str) -> Account {
-    let body = json!({"name": name, "password": "correct horse"}).to_string();
-    Account::of(&request(server, "POST /api/v1/accounts", None, &body).await)
-}
-
 impl Killable {
     async fn start(data: &Path, people: &People) -> Self {
         let (child, server) = listening(data);
@@ -128,7 +123,10 @@ async fn sigkill_at_any_moment_leaves_joins_sends_edits_deletions_and_bans_whole
     let scratch = Scratch::new();
     let data = scratch.path().join("data");
     let (mut child, server) = listening(&data);
-    let people = People { anna: sign_up(server, "anna").await, bob: sign_up(server, "bob").await };
+    let people = People {
+        anna: Account::sign_up(server, "anna").await,
+        bob: Account::sign_up(server, "bob").await,
+    };
     child.kill().expect("our own child can be killed");
     child.wait().expect("it was not waited for");
     let mut alive = Killable::start(&data, &people).await;
@@ -221,7 +219,10 @@ async fn sigkill_while_rooms_and_accounts_are_deleted_leaves_nothing_of_them() {
     let scratch = Scratch::new();
     let data = scratch.path().join("data");
     let (mut child, server) = listening(&data);
-    let people = People { anna: sign_up(server, "anna").await, bob: sign_up(server, "bob").await };
+    let people = People {
+        anna: Account::sign_up(server, "anna").await,
+        bob: Account::sign_up(server, "bob").await,
+    };
     child.kill().expect("our own child can be killed");
     child.wait().expect("it was not waited for");
     let mut doomed = Vec::new();
@@ -234,7 +235,7 @@ async fn sigkill_while_rooms_and_accounts_are_deleted_leaves_nothing_of_them() {
         doomed.push((room, done));
     }
     let mut alive = Killable::start(&data, &people).await;
-    let eve = sign_up(alive.server, "eve").await;
+    let eve = Account::sign_up(alive.server, "eve").await;
     for (room, done) in &doomed {
         let is_there = alive.bob.rpc("room.get", json!({"room": room})).await.is_ok();
         assert!(!is_there || !done, "an acknowledged deletion was lost");

@@ -6,32 +6,9 @@ use std::io::Cursor;
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use serde_json::json;
 
-use crate::support::{Account, Bytes, Client, Server};
-
-const LIMITS: &str =
-    "[limits]\nmessages_per_second = 0\naccounts_per_minute = 0\nuploads_per_minute = 0\n";
-
-/// Anna's room, with Bob in it.
-struct Tea {
-    server: Server,
-    anna: Account,
-    bob: Account,
-    at_anna: Client,
-    at_bob: Client,
-    room: String,
-}
+use crate::support::{Account, Bytes, Server, Tea};
 
 impl Tea {
-    async fn with(settings: &str) -> Self {
-        let server = Server::with(&format!("{LIMITS}[attachments]\n{settings}")).await;
-        let (anna, bob) = (server.sign_up("anna").await, server.sign_up("bob").await);
-        let mut at_anna = server.connect(&anna).await;
-        let mut at_bob = server.connect(&bob).await;
-        let room = at_anna.create_room("Tea").await;
-        at_anna.invite(&room, &mut at_bob).await;
-        Self { server, anna, bob, at_anna, at_bob, room }
-    }
-
     async fn upload(&self, name: &str, file: &[u8]) -> Bytes {
         self.server.upload(&self.anna, &self.room, name, file).await
     }

@@ -5,31 +5,9 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::support::{Account, Bytes, Client, Server};
-
-const LIMITS: &str =
-    "[limits]\nmessages_per_second = 0\naccounts_per_minute = 0\nuploads_per_minute = 0\n";
-
-/// Anna's room, with Bob in it.
-struct Tea {
-    server: Server,
-    anna: Account,
-    bob: Account,
-    at_anna: Client,
-    room: String,
-}
+use crate::support::{Account, Bytes, Tea};
 
 impl Tea {
-    async fn with(settings: &str) -> Self {
-        let server = Server::with(&format!("{LIMITS}[attachments]\n{settings}")).await;
-        let (anna, bob) = (server.sign_up("anna").await, server.sign_up("bob").await);
-        let mut at_anna = server.connect(&anna).await;
-        let mut at_bob = server.connect(&bob).await;
-        let room = at_anna.create_room("Tea").await;
-        at_anna.invite(&room, &mut at_bob).await;
-        Self { server, anna, bob, at_anna, room }
-    }
-
     async fn ask(&self, by: &Account, line: &str, body: &[u8]) -> Bytes {
         self.server.exchange(line, by, &[], body).await
     }

@@ -29,6 +29,12 @@ pub(crate) struct Account {
 }
 
 impl Account {
+    /// Signs somebody up at a server that is only known by its address.
+    pub(crate) async fn sign_up(at: SocketAddr, name: &str) -> Self {
+        let body = json!({"name": name, "password": "correct horse"}).to_string();
+        Self::of(&request(at, "POST /api/v1/accounts", None, &body).await)
+    }
+
     /// The account of an answer that signed a device in.
     pub(crate) fn of(answer: &Answer) -> Self {
         assert_eq!(answer.status, 201, "{answer:?}");
