@@ -10,8 +10,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Processes of the BEAM; its default limit is below the million of `publish-1m`.
-const BEAM_FLAGS: &str = "+P 2000000";
+/// The BEAM's default limit of processes is below the million of `publish-1m`; where two nodes talk,
+/// they find each other without a daemon.
+const BEAM_FLAGS: &str =
+    "+P 2000000 -start_epmd false -erl_epmd_port 4870 -kernel inet_dist_use_interface {127,0,0,1}";
 
 /// How to start one run; the workload's arguments follow.
 #[derive(Debug)]

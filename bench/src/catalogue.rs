@@ -184,8 +184,20 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         "read states changed or read per second, 8 million entries, 80 % changes",
     ),
     solo("relay-broadcast", Better::Lower, "one message into personal channels, until it is there"),
-    solo("remote-tell", Better::Higher, "messages told to another process per second"),
-    solo("remote-ask", Better::Lower, "ns per ask of another process, beside a plain socket"),
+    shared(
+        "remote-tell",
+        "remote-tell",
+        400_000,
+        Better::Higher,
+        "8 tasks tell 1 or 8 actors of another process",
+    ),
+    shared(
+        "remote-ask",
+        "remote-ask",
+        1,
+        Better::Lower,
+        "ns per ask of another process, beside a plain socket; 64 tasks ask 8 actors there",
+    ),
     solo(
         "remote-publish",
         Better::Lower,

@@ -71,7 +71,7 @@ impl Contest<'_> {
 
     fn against(&self, ours: &Row, theirs: Option<&Row>) -> (String, String) {
         theirs.map_or(("–".to_owned(), "–".to_owned()), |theirs| {
-            let ratio = times_better(self.group.better, ours.median, theirs.median);
+            let ratio = times_better(self.better(ours), ours.median, theirs.median);
             (format!("{} ({})", figure(theirs), theirs.system), format!("**{ratio:.1}×**"))
         })
     }
@@ -85,10 +85,15 @@ impl Contest<'_> {
                     .is_some_and(|found| found.group == self.group.group)
         };
         let rows = self.recorded.rows.iter().filter(in_group);
-        match self.group.better {
-            Better::Higher => rows.max_by(|a, b| a.median.total_cmp(&b.median)),
-            Better::Lower => rows.min_by(|a, b| a.median.total_cmp(&b.median)),
-        }
+        rows.reduce(|best, row| {
+            let ratio = times_better(self.better(row), row.median, best.median);
+            if ratio > 1.0 { row } else { best }
+        })
+    }
+
+    /// Metrics of one workload may point both ways.
+    fn better(&self, row: &Row) -> Better {
+        Better::of(&row.metric, &row.unit).unwrap_or(self.group.better)
     }
 }
 

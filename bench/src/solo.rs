@@ -1,4 +1,5 @@
-//! Workloads that only make sense for Althing and Folkmoot; peers are never asked for them.
+//! Workloads that need more of Althing than `althing-bench-workloads` knows, or that are Folkmoot's.
+//! Peers have `remote-tell` and `remote-ask` too, and are asked for none of the others.
 
 pub(crate) mod audience;
 mod chain;

@@ -97,6 +97,12 @@ const PEERS: &[Peer] = &[
         "0.16.5; unbounded (its only mailbox), no span propagation",
     ),
     peer(
+        "ractor-cluster",
+        Toolchain::Rust,
+        Mailbox::Unbounded,
+        "0.16.5; two nodes, unencrypted, actors found in a process group",
+    ),
+    peer(
         "actix",
         Toolchain::Rust,
         Mailbox::Unbounded,
@@ -128,7 +134,7 @@ const PEERS: &[Peer] = &[
         "elixir",
         Toolchain::Elixir("on_heap"),
         Mailbox::Unbounded,
-        "BEAM with JIT; plain processes, default message queue",
+        "BEAM with JIT; plain processes, default message queue; Erlang's distribution",
     ),
     peer(
         "elixir-off-heap",
@@ -140,14 +146,14 @@ const PEERS: &[Peer] = &[
         "pekko",
         Toolchain::Maven,
         Mailbox::Unbounded,
-        "1.3.0; classic API, throughput 1,024, single-consumer mailbox, parallel GC",
+        "1.4.0; classic API, throughput 1,024, single-consumer mailbox, parallel GC; Artery over TCP",
     ),
     variant(
         "pekko-bounded",
         "pekko",
         Toolchain::Maven,
         Mailbox::Bounded,
-        "1.3.0; the same with the bounded mailbox (1,024) whose senders block",
+        "1.4.0; the same with the bounded mailbox (1,024) whose senders block",
     ),
 ];
 

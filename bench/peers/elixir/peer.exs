@@ -182,6 +182,8 @@ defmodule Peer do
   defp run("actor-memory", budget), do: memory(budget)
   defp run("spawn", budget), do: lifecycle(budget, :spawn)
   defp run("stop", budget), do: lifecycle(budget, :stop)
+  defp run("remote-tell", budget), do: Remote.tell(budget.messages, &median(budget, &1))
+  defp run("remote-ask", budget), do: Remote.ask(budget.seconds, &median(budget, &1))
 
   defp run(name, _) do
     IO.puts(:stderr, "no workload #{name}")
@@ -350,4 +352,5 @@ defmodule Peer do
   end
 end
 
+Code.require_file("remote.exs", __DIR__)
 Peer.main(System.argv())

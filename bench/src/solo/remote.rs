@@ -21,8 +21,6 @@ use tokio::runtime::Runtime;
 
 const CLUSTER: &str = "bench";
 const TELLERS: usize = 8;
-/// Messages of each teller in one batch.
-const TELLS: u64 = 50_000;
 const ASKERS: usize = 64;
 /// Asks of each asker in one batch.
 const ASKS: u64 = 500;
@@ -169,23 +167,25 @@ impl Drop for Pair {
 pub(crate) fn run_tell(budget: Budget) -> Result<Vec<Sample>, String> {
     let pair = Pair::start()?;
     let actors = pair.actors(TELLERS)?;
+    let each = budget.messages / TELLERS as u64;
     let mut rates = Vec::new();
     for count in [1, TELLERS] {
-        let durations = budget.run(|| pair.here.runtime.block_on(tell_all(&actors[..count])))?;
+        let tell = || pair.here.runtime.block_on(tell_all(&actors[..count], each));
+        let durations = budget.run(tell)?;
         let total: Duration = durations.iter().sum();
-        let told = TELLS * TELLERS as u64 * durations.len() as u64;
+        let told = each * TELLERS as u64 * durations.len() as u64;
         rates.push(told as f64 / total.as_secs_f64() / 1e6);
     }
     Ok(vec![Sample::new("8to1", "M/s", rates[0]), Sample::new("8to8", "M/s", rates[1])])
 }
 
-async fn tell_all(actors: &[ActorRef<Counter>]) -> Result<Duration, String> {
+async fn tell_all(actors: &[ActorRef<Counter>], each: u64) -> Result<Duration, String> {
     let begun = Instant::now();
     let tellers: Vec<_> = (0..TELLERS)
         .map(|teller| {
             let actor = actors[teller % actors.len()].clone();
             tokio::spawn(async move {
-                for _ in 0..TELLS {
+                for _ in 0..each {
                     actor.add(1).tell().await.map_err(|why| format!("{why:?}"))?;
                 }
                 Ok::<_, String>(())
@@ -200,8 +200,8 @@ async fn tell_all(actors: &[ActorRef<Counter>]) -> Result<Duration, String> {
         told += actor.take().await.map_err(error)?;
     }
     let took = begun.elapsed();
-    if told != TELLS * TELLERS as u64 {
-        return Err(format!("{told} of {} messages were handled", TELLS * TELLERS as u64));
+    if told != each * TELLERS as u64 {
+        return Err(format!("{told} of {} messages were handled", each * TELLERS as u64));
     }
     Ok(took)
 }

@@ -59,6 +59,8 @@ final class Workloads implements AutoCloseable {
       case "publish-1m" -> publish(1_000_000);
       case "actor-memory" -> memory();
       case "spawn", "stop" -> lifecycle();
+      case "remote-tell" -> remoteTell();
+      case "remote-ask" -> remoteAsk();
       default -> throw new NoSuchWorkload();
     }
   }
@@ -220,6 +222,40 @@ final class Workloads implements AutoCloseable {
     Arrays.sort(latencies, 0, count);
     print("p50", "ns", latencies[(int) (count * 0.50)], "");
     print("p99", "ns", latencies[(int) (count * 0.99)], "");
+  }
+
+  private void remoteTell() throws Exception {
+    long each = budget.messages() / Remote.TELLERS;
+    try (var remote = new Remote()) {
+      for (int count : new int[] {1, Remote.TELLERS}) {
+        var targets = remote.counters.subList(0, count);
+        double elapsed = median(() -> remote.tellAll(targets, each));
+        print("8to" + count, "M/s", each * Remote.TELLERS * 1000 / elapsed, "");
+      }
+    }
+  }
+
+  private void remoteAsk() throws Exception {
+    try (var remote = new Remote()) {
+      var target = remote.counters.get(0);
+      for (long begun = System.nanoTime(); System.nanoTime() - begun < budget.warmUpNs(); ) {
+        remote.take(target);
+      }
+      var latencies = new long[LATENCIES_MAX];
+      int count = 0;
+      long begun = System.nanoTime();
+      for (long last = begun; last - begun < budget.secondsNs() && count < LATENCIES_MAX; count++) {
+        remote.take(target);
+        long now = System.nanoTime();
+        latencies[count] = now - last;
+        last = now;
+      }
+      Arrays.sort(latencies, 0, count);
+      print("p50", "ns", latencies[(int) (count * 0.50)], "");
+      print("p99", "ns", latencies[(int) (count * 0.99)], "");
+      double elapsed = median(remote::askAll);
+      print("64-askers", "1/s", Remote.ASKERS * Remote.ASKS * 1e9 / elapsed, "");
+    }
   }
 
   private void askEight() throws InterruptedException {
