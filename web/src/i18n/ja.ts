@@ -386,7 +386,7 @@ export const ja: Strings = {
   status_four_hours: '4時間後',
   status_today: '今日の終わり',
   status_week: '今週の終わり',
-  status_set: '設定',
+  status_set: '設定する',
   status_clear: '消去',
   status_ends: (time: string) => `${time}まで`,
   change_password: 'パスワードを変更',
