@@ -35,6 +35,23 @@ describe('one’s own account', () => {
   });
 });
 
+describe('the list beside the settings', () => {
+  it('says_where_one_was_led_though_the_last_part_cannot_come_to_the_top', async () => {
+    const dialog = await openAccount(astrid);
+    const security = dialog.getByRole('button', { name: 'Security' });
+    await security.click();
+    await dialog.getByRole('button', { name: 'Change password' }).waitFor();
+    await expect.poll(() => security.getAttribute('aria-current')).toBe('true');
+    // It stays so once the page has come to rest.
+    await astrid.page.waitForTimeout(300);
+    expect(await security.getAttribute('aria-current')).toBe('true');
+    await dialog.getByRole('heading', { name: 'Security' }).hover();
+    await astrid.page.mouse.wheel(0, -2_000);
+    await expect.poll(() => dialog.getByRole('button', { name: 'Profile' }).getAttribute('aria-current')).toBe('true');
+    await astrid.page.keyboard.press('Escape');
+  });
+});
+
 describe('one’s own password', () => {
   it('is_changed_after_the_old_one_and_signs_the_other_devices_out', async () => {
     const other = await Person.arrive(browser, 'bo');
@@ -43,13 +60,13 @@ describe('one’s own password', () => {
 
     const dialog = await openAccount(bo);
     await dialog.getByRole('button', { name: 'Change password' }).click();
-    await dialog.getByLabel('Password until now').fill('not this one');
+    await dialog.getByLabel('Current password').fill('not this one');
     await dialog.getByLabel('New password').fill(NEW_PASSWORD);
     await dialog.getByRole('button', { name: 'Change password' }).click();
-    await dialog.getByRole('alert').filter({ hasText: 'The password until now is wrong.' }).waitFor();
-    await dialog.getByLabel('Password until now').fill(PASSWORD);
+    await dialog.getByRole('alert').filter({ hasText: 'The current password is wrong.' }).waitFor();
+    await dialog.getByLabel('Current password').fill(PASSWORD);
     await dialog.getByRole('button', { name: 'Change password' }).click();
-    await bo.page.getByText('Your password is changed.').waitFor();
+    await bo.page.getByText('Your password was changed.').waitFor();
 
     await other.page.getByText('You were signed out').waitFor();
     await other.signIn(server.url, 'bo', NEW_PASSWORD);
@@ -88,7 +105,7 @@ describe('somebody kept at a distance', () => {
   it('cannot_write_alone_while_blocked_and_can_again_afterwards', async () => {
     await conversation(bo, 'Astrid Holm').click({ button: 'right' });
     await bo.page.getByRole('menuitem', { name: 'Block Astrid Holm' }).click();
-    await bo.page.getByText('cannot write to you alone any more').waitFor();
+    await bo.page.getByText('can no longer message you directly').waitFor();
     await astrid.say('Do you hear me?');
     await astrid.page.locator('[data-pending]').getByText('Not sent').waitFor();
 

@@ -18,7 +18,7 @@ withAstridAndBo({ flags: ['--demo'] });
 describe('a guest of a demo', () => {
   it('reads_at_the_door_that_all_others_are_bots_and_nothing_of_administrators', async () => {
     await astrid.page.goto(server.url);
-    await astrid.page.getByText('everybody you meet in it is a bot').waitFor();
+    await astrid.page.getByText('everybody you meet here is a bot').waitFor();
     expect(await astrid.page.getByText('no administrator').count()).toBe(0);
   });
 

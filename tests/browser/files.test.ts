@@ -218,7 +218,7 @@ describe('a limit', () => {
     const large: NamedFile = { name: 'large.txt', mimeType: 'text/plain', buffer: Buffer.alloc(FILE_BYTES_MAX + 1, 'a') };
     const page: NamedFile = { name: 'page.html', mimeType: 'text/html', buffer: Buffer.from('<script>boom()</script>') };
     await attach(astrid, large, page, text('empty.txt', ''));
-    await tray(astrid).getByText('Too large: a file may have 3 MiB.').waitFor();
+    await tray(astrid).getByText('Too large: a file can be up to 3 MiB.').waitFor();
     await tray(astrid).getByText('This server takes no files of type text/html.').waitFor();
     await tray(astrid).getByText('This file is empty.').waitFor();
     expect(asked).toEqual([]);
@@ -226,7 +226,7 @@ describe('a limit', () => {
     expect(await violations(astrid.page)).toEqual([]);
     for (const name of ['large.txt', 'page.html', 'empty.txt']) await astrid.page.getByRole('button', { name: `Remove ${name}` }).click();
     await attach(astrid, ...[1, 2, 3, 4].map((number) => text(`${number}.txt`, 'x')));
-    await tray(astrid).getByText('A message may have 3 files.').waitFor();
+    await tray(astrid).getByText('A message can have up to 3 files.').waitFor();
     await astrid.page.getByRole('button', { name: 'Remove 4.txt' }).click();
     await expect.poll(() => tray(astrid).getByText('Ready to send').count()).toBe(3);
     await astrid.say('three of four');

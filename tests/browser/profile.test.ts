@@ -80,7 +80,7 @@ describe('a picture', () => {
     ['a drawing under another name', { ...text('me.png', SVG), mimeType: 'image/png' }, 'This file cannot be read as a picture.'],
     ['the beginning of a picture', cut(harbour('me.png', 300, 200)), 'This file cannot be read as a picture.'],
     ['a header without pixels', announcing('me.png', 60_000, 60_000), 'This file cannot be read as a picture.'],
-    ['more pixels than a page should hold', black('me.png', 9_000, 8_000), 'Too many pixels: a picture may have 64,000,000.'],
+    ['more pixels than a page should hold', black('me.png', 9_000, 8_000), 'Too many pixels: a picture can have up to 64,000,000.'],
   ])('that_is_%s_is_refused_with_the_rule_in_the_dialog_itself', async (_what, file, rule) => {
     const dialog = await openAccount(astrid);
     await choose(astrid, dialog, file);
@@ -150,7 +150,7 @@ describe('a status', () => {
     await bo.page.reload();
     await mark(bo).waitFor();
     const dialog = await openAccount(astrid);
-    await dialog.getByLabel('Until').selectOption({ label: 'in 30 minutes' });
+    await dialog.getByLabel('Ends').selectOption({ label: 'in 30 minutes' });
     await dialog.getByRole('button', { name: 'Set', exact: true }).click();
     await dialog.getByText(/^Ends /).waitFor();
     await mark(bo).waitFor();

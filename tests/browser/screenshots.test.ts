@@ -2,6 +2,7 @@
 
 import path from 'node:path';
 
+import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 
 import { holdConversation } from './support/conversation';
@@ -12,6 +13,13 @@ import { Server } from './support/server';
 const FOLDER = path.resolve(import.meta.dirname, '../../docs/images');
 const PHONE = { width: 390, height: 844 };
 const DESK = { width: 1280, height: 800 };
+
+/** A phone is held in a hand: what is there for a keyboard or a mouse alone is not on it. */
+async function hold(page: Page, size: typeof PHONE): Promise<void> {
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send('Emulation.setTouchEmulationEnabled', { enabled: size === PHONE });
+  await page.setViewportSize(size);
+}
 
 describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
   withAstridAndBo();
@@ -72,7 +80,7 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
 
   it('show_a_phone', async () => {
     const { page } = astrid;
-    await page.setViewportSize(PHONE);
+    await hold(page, PHONE);
     await picture('phone');
     await page.emulateMedia({ colorScheme: 'dark' });
     await picture('phone-dark');
@@ -80,7 +88,7 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await picture('phone-rooms-dark');
     await page.emulateMedia({ colorScheme: 'light' });
     await picture('phone-rooms');
-    await page.setViewportSize(DESK);
+    await hold(page, DESK);
     expect(astrid.errors).toEqual([]);
   });
 
@@ -90,7 +98,7 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     const { page } = admin;
     const shoot = async (name: string): Promise<void> => {
       for (const [width, size] of [['', DESK], ['-phone', PHONE]] as const) {
-        await page.setViewportSize(size);
+        await hold(page, size);
         for (const colorScheme of ['light', 'dark'] as const) {
           await page.emulateMedia({ colorScheme });
           await page.mouse.move(0, 0);
@@ -98,7 +106,7 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
           await page.screenshot({ path: path.join(FOLDER, `${name}${width}${colorScheme === 'dark' ? '-dark' : ''}.png`), animations: 'disabled' });
         }
       }
-      await page.setViewportSize(DESK);
+      await hold(page, DESK);
       await page.emulateMedia({ colorScheme: 'light' });
     };
     await page.goto(await demo.setupLink());

@@ -8,11 +8,13 @@ import { beforeAll, describe, expect, it } from 'vitest';
 
 import { fillRoom } from './support/fill';
 import { astrid, bo, browser, server, withAstridAndBo } from './support/scene';
+import { workPerKey } from './support/work_per_key';
 
 const MESSAGES = Number(process.env['SPEED_MESSAGES'] ?? 100_000);
 const FIRST_SCRIPT_KIB_MAX = 110;
 const COLD_MS_MAX = 350;
 const THROTTLED_MS_MAX = 2_200;
+const KEY_MS_MAX = 12;
 const BURST_S = 3;
 /** As in web/compress.ts. */
 const PACKED_BYTES_MIN = 512;
@@ -75,6 +77,35 @@ function scrollFrames(page: Page, step: number, frames: number): Promise<number[
     }
     return took;
   }, [step, frames] as const);
+}
+
+/** Types sixty letters while so many messages arrive; returns how long each letter took until it was painted, and how much of
+ * that from the beginning of the frame that it is painted in. */
+async function typeDuring(perSecond: number): Promise<{ took: number[]; ours: number[] }> {
+  const { page, composer } = astrid;
+  await page.getByRole('button', { name: /Jump to latest|new message/ }).click({ timeout: 5_000 }).catch(() => undefined);
+  const burst = fillRoom(bo.page, { count: perSecond * BURST_S, batch: Math.max(1, perSecond / 20), everyMs: 50 });
+  await composer.focus();
+  await page.evaluate(() => {
+    const took: number[] = [];
+    const ours: number[] = [];
+    const stop = new AbortController();
+    Object.assign(window, { took, ours, stop });
+    document.querySelector('#composer')?.addEventListener('keydown', (event) => {
+      requestAnimationFrame((frame) => setTimeout(() => {
+        const painted = performance.now();
+        took.push(painted - event.timeStamp);
+        ours.push(painted - Math.max(frame, event.timeStamp));
+      }));
+    }, { signal: stop.signal });
+  });
+  for (let key = 0; key < 60; key += 1) await page.keyboard.press('x', { delay: 20 });
+  await burst;
+  return page.evaluate(() => {
+    const seen = window as unknown as { took: number[]; ours: number[]; stop: AbortController };
+    seen.stop.abort();
+    return { took: seen.took, ours: seen.ours };
+  });
 }
 
 /** The scripts that a browser which was never here has loaded when the first element of this kind appears. */
@@ -215,35 +246,21 @@ describe(`a room of ${MESSAGES} messages`, () => {
   // second has one key in twenty wait for most of a frame.
   let silent = 0;
   it.each([0, 100, 500])('answers_typing_during_%i_messages_a_second', async (perSecond) => {
-    await astrid.page.getByRole('button', { name: /Jump to latest|new message/ }).click({ timeout: 5_000 }).catch(() => undefined);
-    const burst = fillRoom(bo.page, { count: perSecond * BURST_S, batch: Math.max(1, perSecond / 20), everyMs: 50 });
-    await astrid.composer.focus();
-    await astrid.page.evaluate(() => {
-      const took: number[] = [];
-      const ours: number[] = [];
-      const stop = new AbortController();
-      Object.assign(window, { took, ours, stop });
-      document.querySelector('#composer')?.addEventListener('keydown', (event) => {
-        requestAnimationFrame((frame) => setTimeout(() => {
-          const painted = performance.now();
-          took.push(painted - event.timeStamp);
-          ours.push(painted - Math.max(frame, event.timeStamp));
-        }));
-      }, { signal: stop.signal });
-    });
-    for (let key = 0; key < 60; key += 1) await astrid.page.keyboard.press('x', { delay: 20 });
-    await burst;
-    const { took, ours } = await astrid.page.evaluate(() => {
-      const seen = window as unknown as { took: number[]; ours: number[]; stop: AbortController };
-      seen.stop.abort();
-      return { took: seen.took, ours: seen.ours };
-    });
-    report(`key to paint during ${perSecond} messages a second`, took, perSecond === 100 ? 12 : undefined);
+    const { took, ours } = await typeDuring(perSecond);
+    report(`key to paint during ${perSecond} messages a second`, took, perSecond === 100 ? KEY_MS_MAX : undefined);
     report('  of that, from the beginning of its frame', ours);
     if (perSecond === 0) silent = quantile(took, 0.95);
     else console.info(`  of that, beyond what it takes in silence: ${(quantile(took, 0.95) - silent).toFixed(1)} ms (p95)`);
-    if (perSecond === 100) atMost(quantile(took, 0.95), 12);
+    if (perSecond === 100) atMost(quantile(took, 0.95), KEY_MS_MAX);
     expect(astrid.errors).toEqual([]);
+  });
+
+  // By the processor's time, in which neither a display nor other programs are waited for: a busy machine changes it little.
+  it.each([0, 100])('works_less_than_a_frame_for_a_key_during_%i_messages_a_second', async (perSecond) => {
+    const work = await workPerKey(browser, () => typeDuring(perSecond));
+    report(`work from a key to its frame during ${perSecond} messages a second`, work, KEY_MS_MAX);
+    expect(work.length).toBeGreaterThan(50);
+    expect(quantile(work, 0.95)).toBeLessThanOrEqual(2 * KEY_MS_MAX);
   });
 
   it('keeps_its_memory_after_ten_thousand_messages', async () => {

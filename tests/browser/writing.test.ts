@@ -104,7 +104,7 @@ describe('the text field', () => {
     await palette.getByRole('button', { name: 'waving hand' }).first().click();
     await expect.poll(() => astrid.composer.inputValue()).toBe('👋🏿');
     await page.getByRole('button', { name: 'Emoji', exact: true }).click();
-    await palette.getByRole('button', { name: 'Used last' }).click();
+    await palette.getByRole('button', { name: 'Recently used' }).click();
     await palette.getByRole('button', { name: '👋🏿' }).waitFor();
     await palette.getByRole('button', { name: 'Flags' }).click();
     await expect.poll(() => palette.locator('.grid button').count()).toBeGreaterThan(200);

@@ -27,6 +27,7 @@ beforeEach(() => {
   isBusy = false;
   vi.spyOn(performance, 'now').mockImplementation(() => clock() + spentMs);
   vi.stubGlobal('requestAnimationFrame', (run: () => void) => setTimeout(run, FRAME_MS));
+  vi.stubGlobal('navigator', {});
   vi.stubGlobal('cancelAnimationFrame', (frame: number) => clearTimeout(frame));
   vi.stubGlobal('requestIdleCallback', (run: IdleRequestCallback, { timeout }: IdleRequestOptions) =>
     setTimeout(() => run({ didTimeout: isBusy, timeRemaining: () => (isBusy ? 0 : IDLE_MS) }), isBusy ? timeout : IDLE_AFTER_MS));
@@ -53,6 +54,12 @@ function burst(count: number, keyMs?: number): void {
     vi.advanceTimersByTime(10);
   }
   vi.advanceTimersByTime(1_000);
+}
+
+/** What was drawn in one idle moment, in however many steps. */
+function slices(): { at: number; seqs: number[] }[] {
+  const moments = [...new Set(delivered.map(({ at }) => at))];
+  return moments.map((at) => ({ at, seqs: delivered.filter((step) => step.at === at).flatMap(({ seqs }) => seqs) }));
 }
 
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
@@ -89,10 +96,29 @@ describe('events that arrive', () => {
     eventCostMs = 2;
     burst(100, 150);
     expect(delivered.flatMap(({ seqs }) => seqs)).toEqual(upTo(100));
-    // Before the first key nobody types; by the third slice what an event costs is known.
-    const typed = delivered.filter(({ at }) => at > 300);
+    // Before the first key nobody types.
+    const typed = slices().filter(({ at }) => at > 300);
     expect(typed.length).toBeGreaterThan(20);
     for (const { seqs } of typed) expect(seqs.length * eventCostMs).toBeLessThanOrEqual(IDLE_MS + eventCostMs);
+  });
+
+  it('end_a_slice_in_time_though_they_cost_more_than_was_known', () => {
+    eventCostMs = 4;
+    inbox.keyPressed();
+    for (let n = 1; n <= 20; n += 1) arrive(n);
+    vi.advanceTimersByTime(IDLE_AFTER_MS);
+    expect(delivered.flatMap(({ seqs }) => seqs).length * eventCostMs).toBeLessThanOrEqual(IDLE_MS + eventCostMs);
+  });
+
+  it('end_a_slice_early_for_a_key_that_waits', () => {
+    eventCostMs = 0.5;
+    vi.stubGlobal('navigator', { scheduling: { isInputPending: () => true } });
+    inbox.keyPressed();
+    for (let n = 1; n <= 20; n += 1) arrive(n);
+    vi.advanceTimersByTime(IDLE_AFTER_MS);
+    expect(delivered.map(({ seqs }) => seqs)).toEqual([upTo(2)]);
+    vi.advanceTimersByTime(1_000);
+    expect(delivered.flatMap(({ seqs }) => seqs)).toEqual(upTo(20));
   });
 
   it('come_all_at_once_where_the_page_is_never_idle', () => {

@@ -19,7 +19,10 @@ const TYPING_MS = 400;
 const IDLE_MS_MAX = 250;
 /** A slice takes about this long at most: a key that goes down meanwhile is painted in the frame it would have had. */
 const SLICE_MS = 6;
-/** Of the latest slice in what is assumed of the next. */
+/** A slice is drawn in steps of about this long. Between two of them it ends early for a key that waits, or because events
+ *  cost more than they did. */
+const STEP_MS = 2;
+/** Of the latest step in what is assumed of the next. */
 const LATEST_PART = 0.5;
 
 export class Inbox {
@@ -74,8 +77,13 @@ export class Inbox {
 
   #whenIdle(): void {
     this.#idle = onceIdle(({ didTimeout, timeRemaining }) => {
-      const ms = Math.min(SLICE_MS, timeRemaining());
-      this.#take(didTimeout ? this.#waiting.length : Math.max(1, Math.floor(ms / this.#eventMs)));
+      if (didTimeout) return this.flush();
+      const end = performance.now() + Math.min(SLICE_MS, timeRemaining());
+      let left = end - performance.now();
+      do {
+        this.#take(Math.max(1, Math.floor(Math.min(STEP_MS, left) / this.#eventMs)));
+        left = end - performance.now();
+      } while (this.#waiting.length > 0 && left >= this.#eventMs && !keyWaits());
       if (this.#waiting.length > 0) this.#whenIdle();
     });
   }
@@ -102,6 +110,12 @@ function onceIdle(run: (idle: Idle) => void): number {
     return requestIdleCallback((deadline) => run({ didTimeout: deadline.didTimeout, timeRemaining: () => deadline.timeRemaining() }), { timeout: IDLE_MS_MAX });
   }
   return requestAnimationFrame(() => setTimeout(() => run({ didTimeout: false, timeRemaining: () => SLICE_MS })));
+}
+
+/** Whether a key or a click waits for this task to end; only some browsers tell. */
+function keyWaits(): boolean {
+  const { scheduling } = navigator as { scheduling?: { isInputPending?: () => boolean } };
+  return scheduling?.isInputPending?.() === true;
 }
 
 function stopWaiting(idle: number): void {

@@ -51,7 +51,7 @@ export const en = {
   actor_live: 'In memory',
   actor_waiting: 'Messages waiting',
   actor_handled: 'Messages handled',
-  actor_names: { 'folkmoot.room': 'Rooms', 'folkmoot.user': 'Users', 'folkmoot.session': 'Sessions', 'folkmoot.search': 'Search' } as Record<string, string>,
+  actor_names: { 'folkmoot.room': 'Rooms', 'folkmoot.user': 'Users', 'folkmoot.session': 'Sessions', 'folkmoot.search': 'Search', 'folkmoot.uploads': 'Uploads' } as Record<string, string>,
   // Users
   search_users: 'Find a user',
   administrator: 'Administrator',

@@ -1,22 +1,23 @@
 //! The French sentences of administration, the first administrator and a new password.
 
+import { withFrenchSpaces } from '../french_spaces';
 import { plural } from '../plural';
 import type { AdministrationStrings } from './en';
 
 const one = (count: number, singular: string, other: string) => plural('fr', count, { one: singular, other });
 const ROLES = { owner: 'propriétaire', moderator: 'modérateur', member: 'simple membre' };
 
-export const fr: AdministrationStrings = {
+export const fr: AdministrationStrings = withFrenchSpaces({
   setup_title: 'Configurer votre serveur',
   setup_hint: 'Créez le compte qui l’administre. Les autres pourront s’inscrire eux-mêmes plus tard.',
   setup_create: 'Créer l’administrateur',
-  setup_instead: 'Plutôt se connecter',
-  setup_wrong_link: 'Ce lien est faux, a déjà servi ou date d’un démarrage précédent du serveur. Son terminal affiche le lien actuel.',
-  setup_done_before: 'Ce serveur a déjà un administrateur. Connectez-vous plutôt.',
+  setup_instead: 'Se connecter à la place',
+  setup_wrong_link: 'Ce lien est incorrect, a déjà servi ou date d’un démarrage précédent du serveur. Son terminal affiche le lien actuel.',
+  setup_done_before: 'Ce serveur a déjà un administrateur. Connectez-vous à la place.',
   reset_title: 'Choisir un nouveau mot de passe',
   reset_hint: 'Tous vos autres appareils sont déconnectés.',
   reset_save: 'Enregistrer et se connecter',
-  reset_spent: 'Ce lien est faux, a déjà servi ou a expiré. Demandez-en un nouveau à votre administrateur.',
+  reset_spent: 'Ce lien est incorrect, a déjà servi ou a expiré. Demandez-en un nouveau à votre administrateur.',
   title: 'Administration',
   only_administrators: 'Cette page est réservée aux administrateurs du serveur.',
   overview: 'Vue d’ensemble',
@@ -27,7 +28,7 @@ export const fr: AdministrationStrings = {
   log: 'Journal de modération',
   back_to_chat: 'Retour aux discussions',
   show_more: 'Afficher plus',
-  nothing_found: 'Rien trouvé.',
+  nothing_found: 'Aucun résultat.',
   refresh: 'Actualiser',
   connections: 'Connexions',
   messages_per_second: 'Messages par seconde',
@@ -41,14 +42,14 @@ export const fr: AdministrationStrings = {
   days: (count) => one(count, `${count} jour`, `${count} jours`),
   hours: (count) => one(count, `${count} heure`, `${count} heures`),
   minutes: (count) => one(count, `${count} minute`, `${count} minutes`),
-  running_for: (version, time) => `Folkmoot ${version}, en marche depuis ${time}`,
+  running_for: (version, time) => `Folkmoot ${version}, en service depuis ${time}`,
   live_lost: 'Les compteurs sont injoignables. Nouvel essai…',
   actor_type: 'Type d’acteur',
   actor_live: 'En mémoire',
   actor_waiting: 'Messages en attente',
   actor_handled: 'Messages traités',
-  actor_names: { 'folkmoot.room': 'Salons', 'folkmoot.user': 'Utilisateurs', 'folkmoot.session': 'Sessions', 'folkmoot.search': 'Recherche' },
-  search_users: 'Chercher un utilisateur',
+  actor_names: { 'folkmoot.room': 'Salons', 'folkmoot.user': 'Utilisateurs', 'folkmoot.session': 'Sessions', 'folkmoot.search': 'Recherche', 'folkmoot.uploads': 'Envois de fichiers' },
+  search_users: 'Rechercher un utilisateur',
   administrator: 'Administrateur',
   disabled: 'Désactivé',
   user_facts: (devices, rooms) => `${one(devices, `${devices} appareil`, `${devices} appareils`)} · ${one(rooms, `${rooms} salon`, `${rooms} salons`)}`,
@@ -66,14 +67,14 @@ export const fr: AdministrationStrings = {
   reset_link_for: (name) => `Un nouveau mot de passe pour ${name}`,
   reset_link_hint: (until) => `Transmettez ce lien. Il sert une seule fois, jusqu’au ${until}, et n’est affiché que maintenant.`,
   reset_link: 'Lien',
-  search_rooms: 'Chercher un salon',
+  search_rooms: 'Rechercher un salon',
   room_messages: (count, shown) => one(count, `${shown} message`, `${shown} messages`),
   room_members: (count, shown) => one(count, `${shown} membre`, `${shown} membres`),
   last_message: (time) => `dernier ${time}`,
   never_used: 'rien d’écrit pour l’instant',
   registration: 'Qui peut créer un compte',
   registration_open: 'Tout le monde',
-  registration_invite: 'Qui a été invité dans un salon',
+  registration_invite: 'Les personnes invitées dans un salon',
   registration_closed: 'Personne',
   registration_fixed: 'Fixé par une option de démarrage ou par le fichier de configuration du serveur.',
   branding: 'Nom, couleur et logo',
@@ -120,8 +121,8 @@ export const fr: AdministrationStrings = {
     room_opened: ({ by, room }) => `${by} a rouvert ${room}`,
     room_deleted: ({ by }) => `${by} a supprimé un salon`,
     room_made_open: ({ by, room }) => `${by} a ouvert ${room} à tout le monde`,
-    room_made_listed: ({ by, room }) => `${by} a listé ${room}, sur invitation`,
-    room_made_hidden: ({ by, room }) => `${by} a caché ${room}`,
+    room_made_listed: ({ by, room }) => `${by} a répertorié ${room}, sur invitation`,
+    room_made_hidden: ({ by, room }) => `${by} a masqué ${room}`,
     set_up: ({ by }) => `${by} a configuré le serveur`,
     administrator_made: ({ by, user }) => `${by} a nommé ${user} administrateur`,
     administrator_unmade: ({ by, user }) => `${by} a retiré l’administration à ${user}`,
@@ -132,4 +133,4 @@ export const fr: AdministrationStrings = {
     password_reset: ({ by }) => `${by} a choisi un nouveau mot de passe par un lien`,
     account_deleted: ({ by }) => `${by} a supprimé un compte`,
   },
-};
+} satisfies AdministrationStrings);
