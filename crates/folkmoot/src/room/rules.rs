@@ -54,6 +54,7 @@ pub(super) fn decide(
             let (name, display_name, role) = (name.clone(), display_name.clone(), *role);
             append(RoomEvent::Joined { user: by, name, display_name, role })
         }
+        Command::Stay => room.member(by).map(|_| Decision::Nothing),
         Command::Leave => leave(room, by),
         Command::Kick { user } => {
             above(room, by, *user, "kick")?;
@@ -310,6 +311,10 @@ fn ban(room: &RoomState, by: UserId, user: UserId, on: bool) -> Result<Decision,
     let standing = room.standing(user)?;
     if standing.is_banned == on {
         return Ok(Decision::Nothing);
+    }
+    // What is stored of them would stay, for any number that somebody makes up.
+    if on && standing.name.is_empty() {
+        return Err(Refusal::NoSuchUser);
     }
     if standing.rights.is_some() {
         above(room, by, user, "ban")?;

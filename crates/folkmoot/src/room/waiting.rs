@@ -177,9 +177,7 @@ impl Room {
                 reply.send(Err(RoomError::Busy));
             }
             Ok(decision) => self.carry_out(decision, request, reply, ctx),
-            Err(error) => {
-                reply.send(Err(error));
-            }
+            Err(error) => self.answer(Err(error), reply),
         }
         None
     }
@@ -212,7 +210,7 @@ impl Room {
             Decision::Ban { user, on } => self.store_ban(request.by, user, on, reply, ctx),
             Decision::Nothing => {
                 let (at, offset) = (now(ctx), self.stream.last());
-                reply.send(Ok(Done { at, offset, seq: None, is_repeat: true }));
+                self.answer(Ok(Done { at, offset, seq: None, is_repeat: true }), reply);
             }
         }
     }
