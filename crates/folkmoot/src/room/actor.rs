@@ -61,6 +61,9 @@ pub(crate) struct Room {
     pub(super) waiting: Waiting,
 }
 
+/// To whoever gave a command.
+pub(super) type Reply = ReplyTo<Result<Done, RoomError>>;
+
 /// A record under way to the disk.
 #[derive(Debug)]
 pub(super) struct Pending {
@@ -69,10 +72,10 @@ pub(super) struct Pending {
     pub(super) client: Option<Arc<str>>,
     /// Whom the message it changes mentions no more.
     pub(super) unmentioned: Vec<UserId>,
-    pub(super) reply: ReplyTo<Result<Done, RoomError>>,
+    pub(super) reply: Reply,
     /// Answers that are true only if it becomes durable: retries, and whatever was judged by a state
     /// that it is the newest part of.
-    pub(super) answers: Vec<(Result<Done, RoomError>, ReplyTo<Result<Done, RoomError>>)>,
+    pub(super) answers: Vec<(Result<Done, RoomError>, Reply)>,
 }
 
 impl Room {

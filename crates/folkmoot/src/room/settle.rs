@@ -2,7 +2,7 @@
 //! acknowledge. Takes back everything after a failed append.
 
 use super::RoomError;
-use super::actor::{Pending, Room, now};
+use super::actor::{Pending, Reply, Room, now};
 use super::idempotency::FirstSend;
 use super::online::Online;
 use super::presence::Looking;
@@ -102,11 +102,7 @@ impl Room {
 
     /// Answers what was judged by the state, once all of that is durable: who is told that things are
     /// as asked, or against a rule, must not find them otherwise after a crash.
-    pub(super) fn answer(
-        &mut self,
-        answer: Result<Done, RoomError>,
-        reply: ReplyTo<Result<Done, RoomError>>,
-    ) {
+    pub(super) fn answer(&mut self, answer: Result<Done, RoomError>, reply: Reply) {
         match self.stream.newest_pending() {
             None => {
                 reply.send(answer);

@@ -38,7 +38,7 @@ async fn places_beyond_every_stream_are_unknown_and_nobody_is_made_up() {
     let room = anna.create_room("Tea").await;
     anna.say(&room, "1", "one").await;
     let channel = format!("room:{room}");
-    for offset in [1 << 40, i64::MAX as u64, 1 << 63, u64::MAX] {
+    for offset in [1 << 40, i64::MAX.cast_unsigned(), 1 << 63, u64::MAX] {
         let since = json!({"offset": offset, "epoch": ""});
         let request = json!({"channel": channel, "limit": 10, "since": since});
         let refused = anna.command("history", request).await.expect_err("there is no such place");
