@@ -25,7 +25,7 @@ mod upgrade;
 mod websocket;
 mod writer;
 
-pub use accept::client_address::{Network, client_address, is_forwarded, owner};
+pub use accept::client_address::{Network, client_address, is_forwarded, is_to_an_address, owner};
 pub use accept::tls::{Spoken, Tls, TlsError, TlsFiles};
 pub use accept::{
     Door, Doorman, Guest, Room, Visit, accept_until_stopped, listen, look_until_stopped,

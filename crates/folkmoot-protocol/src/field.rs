@@ -1,6 +1,7 @@
 //! Rules of single fields, as pure functions. Each error names the field and the rule or limit it
 //! breaks; lengths are characters unless the limit's name says bytes.
 
+use crate::id::UnixMillis;
 use crate::limits;
 use crate::rpc::RpcError;
 
@@ -50,14 +51,46 @@ fn no_controls(field: &'static str, text: &str) -> Result<(), RpcError> {
     }
 }
 
+/// Nothing hidden, and something to see: with characters that are not shown, one name looks like
+/// another one, or like none.
+fn seen(field: &'static str, text: &str) -> Result<(), RpcError> {
+    if text.chars().any(is_hidden) {
+        return Err(RpcError::invalid(field, "must not contain characters that are not shown"));
+    }
+    match text.chars().all(|char| char.is_whitespace() || is_joining(char)) {
+        true => Err(RpcError::invalid(field, "must have something to see")),
+        false => Ok(()),
+    }
+}
+
+/// Characters without a look of their own that no name needs: spaces without a width, fillers, hints
+/// for hyphens, and breaks of lines.
+fn is_hidden(char: char) -> bool {
+    matches!(char,
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'
+        | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}'
+        | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}')
+}
+
+/// Characters that scripts and emoji need between others, and that show nothing alone.
+fn is_joining(char: char) -> bool {
+    matches!(char,
+        '\u{61c}' | '\u{200c}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{e0000}'..='\u{e01ef}')
+}
+
 fn title(field: &'static str, text: &str, max: usize) -> Result<(), RpcError> {
     chars(field, text, 1, max)?;
     no_controls(field, text)?;
+    seen(field, text)?;
     if text.trim().len() != text.len() {
         return Err(RpcError::invalid(field, "must not begin or end with white space"));
     }
     Ok(())
 }
+
+/// Names that stand for somebody else where people write them: `@everyone` and `from:me`.
+const TAKEN: [&str; 2] = ["everyone", "me"];
 
 /// Account name: `[a-z0-9_.-]`, so that it can be mentioned and typed anywhere.
 pub fn name(field: &'static str, text: &str) -> Result<(), RpcError> {
@@ -66,6 +99,9 @@ pub fn name(field: &'static str, text: &str) -> Result<(), RpcError> {
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_.-".contains(&byte);
     if !text.bytes().all(allowed) {
         return Err(RpcError::invalid(field, "may only contain a-z, 0-9, `_`, `.` and `-`"));
+    }
+    if TAKEN.contains(&text) {
+        return Err(RpcError::invalid(field, "is a word with a meaning of its own"));
     }
     Ok(())
 }
@@ -161,10 +197,21 @@ pub fn emoji(field: &'static str, text: &str) -> Result<(), RpcError> {
     if text.len() > limits::EMOJI_BYTES_MAX {
         return Err(RpcError::too_large(field, limits::EMOJI_BYTES_MAX, "bytes"));
     }
-    if text.is_empty() || text.chars().any(|char| char.is_control() || char.is_whitespace()) {
+    if text.is_empty() || text.chars().any(char::is_whitespace) {
         return Err(RpcError::invalid(field, "must be one emoji"));
     }
-    Ok(())
+    no_controls(field, text)?;
+    seen(field, text)
+}
+
+/// A moment that every client can show.
+pub fn moment(field: &'static str, at: UnixMillis) -> Result<(), RpcError> {
+    let max = limits::MOMENT_MS_MAX;
+    if at.as_u64() <= max {
+        return Ok(());
+    }
+    let rule = format!("must be at most {max} milliseconds since 1970");
+    Err(RpcError { limit: Some(max), ..RpcError::invalid(field, rule) })
 }
 
 /// Code of an invite.
@@ -205,7 +252,7 @@ mod tests {
     #[test]
     fn names_keep_to_their_alphabet_and_length() {
         assert!(name("name", "ada.l_0-9").is_ok());
-        for bad in ["Ada", "a b", "å!", "a@b"] {
+        for bad in ["Ada", "a b", "å!", "a@b", "everyone", "me"] {
             assert_eq!(refusal(name("name", bad)).0, ErrorCode::InvalidField, "{bad:?}");
         }
         assert!(refusal(name("name", "a")).1.contains("at least 2"));
@@ -243,6 +290,31 @@ mod tests {
         assert!(refusal(display_name("name", "te\u{202e}a")).1.contains("control"));
         assert!(display_name("name", "عمر \u{200f}(Omar)").is_ok());
         assert!(refusal(room_name("name", "")).1.contains("at least 1"));
+    }
+
+    #[test]
+    fn a_name_shows_all_that_it_is_made_of() {
+        for alike in ["Ann\u{200b}a", "Anna\u{2060}", "\u{feff}Anna", "An\u{ad}na", "a\u{2028}b"] {
+            assert!(refusal(display_name("name", alike)).1.contains("not shown"), "{alike:?}");
+        }
+        for blank in ["\u{3164}", "\u{200d}", "\u{fe0f}\u{200c}", "\u{e0041}", "\u{2800}"] {
+            assert!(display_name("name", blank).is_err(), "{blank:?}");
+            assert!(emoji("emoji", blank).is_err(), "{blank:?}");
+        }
+        for needed in ["نمی\u{200c}خواهم", "👩🏽\u{200d}🚀", "❤\u{fe0f}", "क्\u{200d}ष"]
+        {
+            assert!(display_name("name", needed).is_ok(), "{needed:?}");
+        }
+        // England's flag: a flag, and its letters as tags.
+        assert!(emoji("emoji", "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}").is_ok());
+        assert!(refusal(emoji("emoji", "\u{202e}👍")).1.contains("control"));
+    }
+
+    #[test]
+    fn a_moment_is_one_that_clients_can_show() {
+        let at = UnixMillis::from_u64;
+        assert!(moment("until", at(limits::MOMENT_MS_MAX)).is_ok());
+        assert_eq!(moment("until", at(u64::MAX)).unwrap_err().limit, Some(limits::MOMENT_MS_MAX));
     }
 
     #[test]

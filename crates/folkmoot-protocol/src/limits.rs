@@ -66,6 +66,10 @@ limits! {
     /// Longest reaction in bytes: a family emoji with skin tones takes 41.
     EMOJI_BYTES_MAX: usize = 64;
 
+    /// Latest moment that a client may name, in milliseconds since 1970: the end of time in
+    /// JavaScript.
+    MOMENT_MS_MAX: u64 = 8_640_000_000_000_000;
+
     /// Longest invite code we would look up.
     INVITE_CODE_CHARS_MAX: usize = 64;
 

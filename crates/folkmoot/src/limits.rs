@@ -29,10 +29,13 @@ pub(crate) struct Limit<K> {
 }
 
 /// Who tries a password.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Guesser {
     /// Somebody who is signed in, and is asked for it again.
     Device(DeviceId),
+    /// A name at an address from which its right password has come before: what others guess there
+    /// does not count.
+    Familiar(String, IpAddr),
     Stranger(IpAddr),
 }
 
@@ -59,7 +62,8 @@ pub(crate) struct Limits {
     pub(crate) cursors: Limit<UserId>,
     /// Channels subscribed to: each may be answered with all that was missed there.
     pub(crate) subscriptions: Limit<UserId>,
-    /// Wrong passwords, by address or by the device that somebody is signed in on.
+    /// Wrong passwords, by address, by name at an address where it is at home, or by the device that
+    /// somebody is signed in on.
     pub(crate) log_ins: Limit<Guesser>,
     /// Wrong passwords, by name, from wherever nobody has signed in to it yet.
     pub(crate) guesses: Limit<String>,

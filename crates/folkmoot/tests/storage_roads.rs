@@ -223,9 +223,12 @@ async fn an_invite_is_used_no_more_often_than_it_says() {
         .await
         .unwrap();
     let attempts: Vec<_> = (0..8)
-        .map(|_| {
+        .map(|number| {
             let store = store.clone();
-            tokio::spawn(async move { store.redeem_invite("twice".into(), NOW).await.unwrap() })
+            let somebody = UserId::from_u64(100 + number);
+            tokio::spawn(async move {
+                store.redeem_invite("twice".into(), somebody, NOW).await.unwrap()
+            })
         })
         .collect();
     let mut used = 0;
@@ -236,10 +239,10 @@ async fn an_invite_is_used_no_more_often_than_it_says() {
         }
     }
     assert_eq!(used, 2);
-    let late =
-        store.redeem_invite("short".into(), UnixMillis::from_u64(NOW.as_u64() + 1)).await.unwrap();
+    let late = UnixMillis::from_u64(NOW.as_u64() + 1);
+    let late = store.redeem_invite("short".into(), BO, late).await.unwrap();
     assert_eq!(late, Redeemed::Expired);
-    assert_eq!(store.redeem_invite("none".into(), NOW).await.unwrap(), Redeemed::Unknown);
+    assert_eq!(store.redeem_invite("none".into(), BO, NOW).await.unwrap(), Redeemed::Unknown);
     assert_eq!(store.invites(ROOM, None, 10).await.unwrap().len(), 2);
     assert!(store.revoke_invite("short".into(), ANA, NOW).await.unwrap());
     store.close().await;

@@ -2,10 +2,11 @@
 //! what is limited by address would be limited for everybody together: so a proxy that the operator
 //! named is believed about whom it speaks for. Nobody else is: anybody can write such a header.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use axum::http::HeaderMap;
+use axum::http::header::HOST;
 
 /// Each proxy appends whom it got the request from.
 const FORWARDED_FOR: &str = "x-forwarded-for";
@@ -20,7 +21,18 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) ->
 
 /// Whether somebody else is spoken for, by a proxy that is believed or not.
 pub fn is_forwarded(headers: &HeaderMap) -> bool {
-    [FORWARDED_FOR, "forwarded", "x-real-ip"].iter().any(|name| headers.contains_key(*name))
+    let named = [FORWARDED_FOR, "forwarded", "x-real-ip", "via"];
+    named.iter().any(|name| headers.contains_key(*name))
+}
+
+/// Whether a request calls its server `localhost` or by an address. A browser that shows a page of a
+/// stranger, whose name leads to this machine, calls it by that name.
+pub fn is_to_an_address(headers: &HeaderMap) -> bool {
+    let Some(host) = headers.get(HOST) else { return true };
+    let host = host.to_str().unwrap_or_default();
+    let name = host.split(':').next().unwrap_or_default();
+    let is_address = host.starts_with('[') || name.parse::<Ipv4Addr>().is_ok();
+    is_address || name.eq_ignore_ascii_case("localhost")
 }
 
 /// Follows the header back from the peer, as long as each one is a proxy that is believed.
@@ -145,6 +157,20 @@ mod tests {
         assert_eq!(seen("::1", &["[2001:db8::7]:80"], &trusted), "2001:db8::7");
         assert_eq!(seen("::1", &["[2001:db8::7]"], &trusted), "2001:db8::7");
         assert_eq!(seen("::ffff:10.0.0.1", &["::ffff:203.0.113.5"], &trusted), "203.0.113.5");
+    }
+
+    #[test]
+    fn a_page_of_a_stranger_calls_this_machine_by_a_name() {
+        let is_to_an_address =
+            |host: &str| is_to_an_address(&HeaderMap::from_iter([(HOST, host.parse().unwrap())]));
+        for here in ["localhost", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]", "[::1]:8000"] {
+            assert!(is_to_an_address(here), "{here}");
+        }
+        for there in
+            ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "localhost.evil"]
+        {
+            assert!(!is_to_an_address(there), "{there}");
+        }
     }
 
     #[test]

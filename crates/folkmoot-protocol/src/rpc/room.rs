@@ -259,7 +259,11 @@ pub struct RoomMute {
     pub until: Option<UnixMillis>,
 }
 
-impl Checked for RoomMute {}
+impl Checked for RoomMute {
+    fn check(&self) -> Result<(), RpcError> {
+        field::optional(&self.until, |at| field::moment("until", *at))
+    }
+}
 
 /// Sets what the caller wants to hear about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -94,7 +94,8 @@ pub struct StatusSet {
 impl Checked for StatusSet {
     fn check(&self) -> Result<(), RpcError> {
         field::status_emoji("emoji", &self.emoji)?;
-        field::status_text("text", &self.text)
+        field::status_text("text", &self.text)?;
+        field::optional(&self.until, |at| field::moment("until", *at))
     }
 }
 

@@ -1,6 +1,6 @@
-//! From where accounts were signed in to with the right password since the server began. Whoever
-//! comes from there again is not kept out by what others guess. Pure memory, and bounded: what was
-//! needed the longest ago is forgotten.
+//! From where accounts were made, or signed in to with the right password, since the server began.
+//! Whoever comes from there again is not kept out by what others guess. Pure memory, and bounded:
+//! what was needed the longest ago is forgotten.
 
 use std::collections::HashSet;
 use std::net::IpAddr;

@@ -57,7 +57,10 @@ pub(super) fn refused(refusal: &Refusal) -> RpcError {
         | Refusal::PeerDeleted
         | Refusal::Muted { .. }
         | Refusal::NotAllowed(_) => ErrorCode::PermissionDenied,
-        Refusal::NoMessage(_) | Refusal::NoSuchMember | Refusal::NoUpload(_) => ErrorCode::NotFound,
+        Refusal::NoMessage(_)
+        | Refusal::NoSuchMember
+        | Refusal::NoSuchUser
+        | Refusal::NoUpload(_) => ErrorCode::NotFound,
         Refusal::TooManyReactions | Refusal::TooManyPins => ErrorCode::LimitExceeded,
         Refusal::KeyReused { .. } => ErrorCode::KeyReused,
         Refusal::Unloaded(_) => ErrorCode::Internal,

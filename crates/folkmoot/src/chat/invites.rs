@@ -99,16 +99,21 @@ pub(crate) async fn accept(by: &Identity, code: String) -> Result<RoomView, RpcE
     let invite = find(&by.server, code).await?;
     // Before a use is taken: members and the banned do not use it up.
     if !room_answer(by.server.asked(invite.room).may_join(by.user).await)? {
+        members::stay(by, invite.room).await?;
         return rooms::get(by, invite.room).await;
     }
-    let redeemed = by.server.directory().redeem_invite(invite.code, by.server.now()).await;
-    match redeemed.map_err(|error| control_failure(&error))? {
-        Redeemed::Yes(_) => {}
-        Redeemed::Unknown => return Err(unknown()),
-        Redeemed::Expired => return Err(expired()),
-        Redeemed::UsedUp => return Err(used_up()),
-    }
-    members::admit(by, invite.room).await?;
+    let redeemed = by.server.directory().redeem_invite(invite.code, by.user, by.server.now()).await;
+    let refused = match redeemed.map_err(|error| control_failure(&error))? {
+        Redeemed::Yes(_) => {
+            members::admit(by, invite.room).await?;
+            return rooms::get(by, invite.room).await;
+        }
+        Redeemed::Unknown => unknown(),
+        Redeemed::Expired => expired(),
+        Redeemed::UsedUp => used_up(),
+    };
+    // Unless another request of the same user has come in by the last use meanwhile.
+    members::stay(by, invite.room).await.map_err(|_| refused)?;
     rooms::get(by, invite.room).await
 }
 

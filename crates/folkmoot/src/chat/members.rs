@@ -78,15 +78,21 @@ pub(crate) async fn add(by: &Identity, request: RoomAdd) -> Result<(), RpcError>
         let text = "this user is banned from the room";
         return Err(RpcError::new(ErrorCode::PermissionDenied, text));
     }
+    let added = Identity::new(by.server.clone(), user, by.device);
     if !room_answer(answer)? {
-        return Ok(());
+        return stay(&added, room).await;
     }
     let is_blocked = by.server.directory().has_blocked(user, by.user).await;
     if is_blocked.map_err(|error| read_failure(&error))? {
         return Err(refused(&Refusal::Blocked));
     }
-    let added = Identity::new(by.server.clone(), user, by.device);
     admit(&added, room).await
+}
+
+/// Answers once the caller, who is a member, is one for good: also who was let in a moment ago by
+/// another request.
+pub(super) async fn stay(by: &Identity, room: RoomId) -> Result<(), RpcError> {
+    apply(by, room, Command::Stay).await.map(drop)
 }
 
 pub(crate) async fn leave(by: &Identity, request: RoomLeave) -> Result<(), RpcError> {

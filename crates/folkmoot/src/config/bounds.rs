@@ -63,10 +63,12 @@ fn counts(config: &Config) -> Result<(), ConfigError> {
 fn texts(config: &Config) -> Result<(), ConfigError> {
     let is_site = |text: &str| {
         let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-        host.is_some_and(|host| !host.is_empty() && !host.contains(char::is_whitespace))
+        // Paths are put behind it.
+        let ends = |char: char| char.is_whitespace() || "?#".contains(char);
+        host.is_some_and(|host| !host.is_empty() && !host.contains(ends))
     };
     if let Some(url) = config.public_url.as_ref().filter(|url| !is_site(url)) {
-        let text = format!("must begin with https:// or http://, not be {url:?}");
+        let text = format!("must begin with https:// or http://, without ? and #, not be {url:?}");
         return Err(wrong("public_url", text));
     }
     let is_origin = |text: &str| text == "*" || is_site(text) && text.matches('/').count() == 2;
@@ -126,6 +128,7 @@ mod tests {
         for setting in [
             "public_url = 'chat.example.org'",
             "public_url = 'javascript:alert(1)'",
+            "public_url = 'https://chat.example.org/#'",
             "allow_origin = ['chat.example.org']",
             "allow_origin = ['https://chat.example.org/path']",
             "metrics_token = ''",

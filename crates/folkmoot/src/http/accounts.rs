@@ -60,6 +60,7 @@ pub(crate) async fn create(
         }
     };
     let (account, room) = made.map_err(|error| control_failure(&error))?;
+    server.familiar.note(&account.name, address);
     let identity = Identity::new(server, user, id);
     if let Some(room) = room
         && let Err(error) = members::admit(&identity, room).await
@@ -94,7 +95,11 @@ pub(crate) async fn sign_in(
     Valid(request): Valid<SessionCreate>,
 ) -> Result<(StatusCode, Json<SignedIn>), Refused> {
     let SessionCreate { name, password, device } = request;
-    let guess = Guess { name, password, by: Guesser::Stranger(address), from: address };
+    let by = match server.familiar.has(&name, address) {
+        true => Guesser::Familiar(name.clone(), address),
+        false => Guesser::Stranger(address),
+    };
+    let guess = Guess { name, password, by, from: address };
     let (account, verified) = verified(&server, guess).await?;
     let (token, device) = new_device(&server, account.id, device);
     let id = device.id;
@@ -146,8 +151,8 @@ impl Guess {
     }
 
     /// Whether it counts among what strangers guess of the name: not from where its owner came.
-    fn is_strange(&self, server: &Server) -> bool {
-        matches!(self.by, Guesser::Stranger(_)) && !server.familiar.has(&self.name, self.from)
+    fn is_strange(&self) -> bool {
+        matches!(self.by, Guesser::Stranger(_))
     }
 }
 
@@ -156,8 +161,8 @@ impl Guess {
 pub(super) async fn verified(server: &Server, guess: Guess) -> Result<(Account, String), Refused> {
     let limits = &server.limits;
     // Taken before the answer is known, or as many could be tried at once as one likes.
-    limits.log_ins.take(guess.by)?;
-    let is_strange = guess.is_strange(server);
+    limits.log_ins.take(guess.by.clone())?;
+    let is_strange = guess.is_strange();
     if is_strange && let Err(refused) = limits.guesses.take(guess.name.clone()) {
         limits.log_ins.give_back(&guess.by);
         return Err(refused.into());

@@ -27,6 +27,7 @@ pub(super) const POLICY: &str = "default-src 'none'; sandbox";
 
 /// `GET /api/v1/limits`.
 pub(crate) async fn limits(signed: Signed) -> Result<Json<ServerLimits>, Refused> {
+    signed.identity.count(|limits| &limits.questions)?;
     Ok(Json(attachment::limits(&signed.identity).await?))
 }
 
@@ -58,6 +59,7 @@ pub(crate) async fn file(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
+    signed.identity.count(|limits| &limits.questions)?;
     let id = attachment_id(&id)?;
     let file = download::readable(&signed.identity, id).await?;
     let range = headers.get(RANGE).and_then(|value| value.to_str().ok());
@@ -90,6 +92,7 @@ pub(crate) async fn file(
 
 /// `GET /api/v1/attachments/{id}/thumbnail`.
 pub(crate) async fn thumbnail(signed: Signed, Path(id): Path<String>) -> Result<Response, Refused> {
+    signed.identity.count(|limits| &limits.questions)?;
     let (media_type, bytes) = download::thumbnail(&signed.identity, attachment_id(&id)?).await?;
     Ok(guarded(media_type, "inline".to_owned(), Body::from(bytes)))
 }

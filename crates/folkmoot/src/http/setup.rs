@@ -48,6 +48,7 @@ pub(crate) async fn create(
     let (user, id) = (new.id, device.id);
     let account = server.administration().set_up(new, device).await;
     let account = account.map_err(|error| control_failure(&error))?;
+    server.familiar.note(&account.name, from);
     let begins_in = demo::welcome(&Identity::new(server, user, id)).await?;
     let signed_in = SignedIn { begins_in, ..signed_in(account, &token, id) };
     Ok((StatusCode::CREATED, Json(signed_in)))

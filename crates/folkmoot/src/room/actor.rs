@@ -19,6 +19,7 @@ use super::online::{Online, OnlineClient};
 use super::people::Facts;
 use super::presence::{Looking, Screen};
 use super::recent::Recent;
+use super::shown::Shown;
 use super::state::RoomState;
 use super::view::{Done, Everyone, Preview, Summary};
 use super::waiting::Waiting;
@@ -46,6 +47,7 @@ pub(crate) struct Room {
     pub(super) last_seq: Seq,
     /// The newest messages, as far as they are durable.
     pub(super) recent: Recent,
+    pub(super) shown: Shown,
     pub(super) online: Online,
     pub(super) comings: Topic<Arc<Coming>>,
     /// Whom the connections have on screen.
@@ -59,6 +61,9 @@ pub(crate) struct Room {
     pub(super) waiting: Waiting,
 }
 
+/// To whoever gave a command.
+pub(super) type Reply = ReplyTo<Result<Done, RoomError>>;
+
 /// A record under way to the disk.
 #[derive(Debug)]
 pub(super) struct Pending {
@@ -67,9 +72,10 @@ pub(super) struct Pending {
     pub(super) client: Option<Arc<str>>,
     /// Whom the message it changes mentions no more.
     pub(super) unmentioned: Vec<UserId>,
-    pub(super) reply: ReplyTo<Result<Done, RoomError>>,
-    /// Retries of the same send that came before it was durable.
-    pub(super) repeats: Vec<(Done, ReplyTo<Result<Done, RoomError>>)>,
+    pub(super) reply: Reply,
+    /// Answers that are true only if it becomes durable: retries, and whatever was judged by a state
+    /// that it is the newest part of.
+    pub(super) answers: Vec<(Result<Done, RoomError>, Reply)>,
 }
 
 impl Room {
@@ -84,6 +90,7 @@ impl Room {
             stream: Stream::new(channel, topic),
             last_seq: Seq::from_u64(0),
             recent: Recent::default(),
+            shown: Shown::default(),
             online: Online::default(),
             comings,
             looking: Looking::default(),
@@ -104,6 +111,7 @@ impl Room {
             return Ok(());
         };
         self.last_seq = loaded.state.last_seq;
+        self.shown = Shown::of(&loaded.state);
         self.state = Some(loaded.state);
         self.note_online();
         self.stream.begin(loaded.epoch, loaded.tail);
@@ -164,7 +172,7 @@ impl Room {
         let Some(state) = &mut self.state else { return };
         let record = state.commit(event, now);
         let logged = Record::Room(record.clone());
-        let pending = Pending { record, client, unmentioned, reply, repeats: Vec::new() };
+        let pending = Pending { record, client, unmentioned, reply, answers: Vec::new() };
         self.stream.append(self.ports.streams(), &logged, pending);
         self.wait(ctx);
     }
@@ -249,7 +257,7 @@ impl Room {
             Some(event) => self.append(event, Vec::new(), None, reply, ctx),
             None => {
                 let (at, offset) = (now(ctx), self.stream.last());
-                reply.send(Ok(Done { at, offset, seq: None, is_repeat: true }));
+                self.answer(Ok(Done { at, offset, seq: None, is_repeat: true }), reply);
             }
         }
     }
@@ -398,15 +406,15 @@ impl Room {
         Ok(Summary {
             id: self.id,
             kind: state.kind,
-            name: state.name.clone(),
-            topic: state.topic.clone(),
-            members: state.members,
+            name: self.shown.name.clone(),
+            topic: self.shown.topic.clone(),
+            members: self.shown.members,
             last_seq: self.last_seq,
             first_seq: self.recent.first_kept(),
             offset: self.stream.last(),
             role: rights.role,
             muted_until: rights.muted_until,
-            is_archived: state.is_archived,
+            is_archived: self.shown.is_archived,
             peer,
             everyone: Everyone(state.everyone.clone()),
             last: self
@@ -418,9 +426,9 @@ impl Room {
 
     /// The room as somebody with an invite sees it.
     pub(crate) async fn preview(&self) -> Result<Preview, RoomError> {
-        let state = self.state()?;
-        let (name, topic) = (state.name.clone(), state.topic.clone());
-        Ok(Preview { name, topic, members: state.members })
+        self.state()?;
+        let Shown { name, topic, members, .. } = self.shown.clone();
+        Ok(Preview { name, topic, members })
     }
 
     /// Whether `user` may become a member; false if it is one already.

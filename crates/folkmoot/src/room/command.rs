@@ -47,6 +47,8 @@ pub(crate) enum Command {
         display_name: String,
         role: Role,
     },
+    /// Nothing for a member: the answer tells that the membership is durable.
+    Stay,
     Leave,
     Kick {
         user: UserId,
@@ -197,6 +199,8 @@ pub(crate) enum Refusal {
     NoMessage(Seq),
     #[error("this user is not a member of the room")]
     NoSuchMember,
+    #[error("no such user")]
+    NoSuchUser,
     #[error("a message takes at most {REACTIONS_PER_MESSAGE_MAX} different reactions")]
     TooManyReactions,
     #[error("a room keeps at most {PINS_PER_ROOM_MAX} pinned messages; unpin another one first")]

@@ -10,16 +10,17 @@ use std::time::Duration;
 
 use folkmoot_protocol::rpc::{HistoryGet, MessageSend, MessageSent, RoomCreate, RpcError};
 use folkmoot_protocol::{DeviceId, ErrorCode, RoomId, UserId};
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 
 use crate::attachment::Attachments;
 use crate::chat::Identity;
 use crate::chat::{messages, rooms};
 use crate::config::{Config, Flags};
+use crate::room::Command;
 use crate::room::view::Mention;
 use crate::server::{Beginning, Server};
 use crate::storage::log::disk::faulty::{Fault, FaultyDisk};
-use crate::storage::record::LeaveReason;
+use crate::storage::record::{LeaveReason, Notify};
 use crate::storage::{NewAccount, NewDevice, Seq, Store, StoreOptions};
 use crate::user::UserCalls;
 
@@ -260,5 +261,60 @@ async fn a_room_that_stops_judges_and_answers_what_waits_there_in_order() {
     };
     let numbers = said.await.into_iter().map(|sent| sent.expect("it waited there").seq.as_u64());
     assert_eq!(numbers.collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
+    house.close().await;
+}
+
+/// Two connections of one person ask for the same; what the first leads to does not get to the disk.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_asks_for_the_same_meanwhile_is_not_told_that_it_is_done() {
+    let house = House::open("same").await;
+    house.say("first").await.unwrap();
+    let seq = Seq::from_u64(1);
+    let (name, topic) = (Some("Coffee".to_owned()), None);
+    let commands = [
+        Command::Pin { seq, on: true },
+        Command::Update { name, topic },
+        // The second one is refused: there is nothing left to delete.
+        Command::Delete { seq },
+    ];
+    for (number, command) in commands.into_iter().enumerate() {
+        let ask = || messages::apply(&house.anna, house.room, command.clone());
+        house.disk.set_broken(Some(ErrorKind::StorageFull));
+        for answer in join_all([ask(), ask()]).await {
+            let error = answer.expect_err("nothing can be stored");
+            assert_eq!(error.code, ErrorCode::StoreUnavailable, "{command:?}: {error}");
+        }
+        house.disk.set_broken(None);
+        house.say_once_it_works(&format!("after {number}")).await;
+    }
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wish_that_is_not_stored_is_not_granted_to_who_repeats_it() {
+    let house = House::open("wish").await;
+    house.say("first").await.unwrap();
+    let user = house.server.user(house.anna.user);
+    house.disk.set_broken(Some(ErrorKind::StorageFull));
+    let ask = || async { user.set_notify(house.room, Notify::None).await.unwrap() };
+    let answers = join_all([ask(), ask()]).await;
+    assert!(answers.iter().all(Result::is_err), "{answers:?}");
+    house.disk.set_broken(None);
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_room_is_called_is_shown_once_it_is_stored() {
+    let house = House::open("shown").await;
+    house.say("first").await.unwrap();
+    house.disk.set_broken(Some(ErrorKind::StorageFull));
+    let (name, topic) = (Some("Coffee".to_owned()), None);
+    let update = messages::apply(&house.anna, house.room, Command::Update { name, topic });
+    let room = house.server.asked(house.room);
+    // In the room's mailbox right behind it.
+    let (updated, seen) = join(update, room.summary(house.anna.user)).await;
+    assert!(updated.is_err());
+    assert_eq!(seen.unwrap().unwrap().name, "Tea");
+    house.disk.set_broken(None);
     house.close().await;
 }

@@ -18,6 +18,7 @@ mod presence;
 mod recent;
 mod rules;
 mod settle;
+mod shown;
 pub(crate) mod state;
 mod uploads;
 pub(crate) mod view;

@@ -25,17 +25,7 @@ pub(super) fn decide(
     match &request.command {
         Command::Send { .. } => send(room, request, now),
         Command::Edit { seq, body } => edit(room, request, *seq, body, now),
-        Command::Delete { seq } => {
-            let member = room.member(by)?;
-            let original = original(room, request, *seq)?;
-            if original.quote.user != by && member.role() < Some(Role::Moderator) {
-                return Err(Refusal::not_allowed(
-                    "only its author or a moderator may delete a message",
-                ));
-            }
-            let unmentioned = original.mentions.clone();
-            Ok(Decision::Change { event: RoomEvent::Deleted { seq: *seq, by }, unmentioned })
-        }
+        Command::Delete { seq } => delete(room, request, *seq),
         Command::React { seq, emoji, on } => {
             speaker(room, by, now)?;
             let original = original(room, request, *seq)?;
@@ -54,6 +44,7 @@ pub(super) fn decide(
             let (name, display_name, role) = (name.clone(), display_name.clone(), *role);
             append(RoomEvent::Joined { user: by, name, display_name, role })
         }
+        Command::Stay => room.member(by).map(|_| Decision::Nothing),
         Command::Leave => leave(room, by),
         Command::Kick { user } => {
             above(room, by, *user, "kick")?;
@@ -134,6 +125,17 @@ fn vacate(room: &RoomState, by: UserId, successor: Option<UserId>) -> Result<Dec
         return append(RoomEvent::RoleSet { user, role, muted_until, by });
     }
     append(RoomEvent::Left { user: by, by: None, reason: LeaveReason::Deleted })
+}
+
+fn delete(room: &RoomState, request: &Request, seq: Seq) -> Result<Decision, Refusal> {
+    let by = request.by;
+    let member = room.member(by)?;
+    let original = original(room, request, seq)?;
+    if original.quote.user != by && member.role() < Some(Role::Moderator) {
+        return Err(Refusal::not_allowed("only its author or a moderator may delete a message"));
+    }
+    let unmentioned = original.mentions.clone();
+    Ok(Decision::Change { event: RoomEvent::Deleted { seq, by }, unmentioned })
 }
 
 fn erase(room: &RoomState, request: &Request, seq: Seq) -> Result<Decision, Refusal> {
@@ -310,6 +312,10 @@ fn ban(room: &RoomState, by: UserId, user: UserId, on: bool) -> Result<Decision,
     let standing = room.standing(user)?;
     if standing.is_banned == on {
         return Ok(Decision::Nothing);
+    }
+    // What is stored of them would stay, for any number that somebody makes up.
+    if on && standing.name.is_empty() {
+        return Err(Refusal::NoSuchUser);
     }
     if standing.rights.is_some() {
         above(room, by, user, "ban")?;

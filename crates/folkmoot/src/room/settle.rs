@@ -2,11 +2,12 @@
 //! acknowledge. Takes back everything after a failed append.
 
 use super::RoomError;
-use super::actor::{Pending, Room, now};
+use super::actor::{Pending, Reply, Room, now};
 use super::idempotency::FirstSend;
 use super::online::Online;
 use super::presence::Looking;
 use super::recent::Recent;
+use super::shown::Shown;
 use super::view::{Done, Mention};
 use crate::storage::contract::{Directory, RoomLog};
 use crate::storage::record::{RoomEvent, RoomRecord};
@@ -50,15 +51,15 @@ impl Handler<Settled> for Room {
 impl Pending {
     /// Tells who waits that it is durable.
     fn acknowledge(self) {
-        let Self { record, reply, repeats, .. } = self;
+        let Self { record, reply, answers, .. } = self;
         let seq = match &record.event {
             RoomEvent::Message(message) => Some(message.seq),
             _ => None,
         };
         let done = Done { at: record.at, offset: record.offset, seq, is_repeat: false };
         reply.send(Ok(done));
-        for (done, reply) in repeats {
-            reply.send(Ok(done));
+        for (answer, reply) in answers {
+            reply.send(answer);
         }
     }
 
@@ -95,7 +96,18 @@ impl Room {
             None => {
                 reply.send(Ok(done));
             }
-            Some(pending) => pending.repeats.push((done, reply)),
+            Some(pending) => pending.answers.push((Ok(done), reply)),
+        }
+    }
+
+    /// Answers what was judged by the state, once all of that is durable: who is told that things are
+    /// as asked, or against a rule, must not find them otherwise after a crash.
+    pub(super) fn answer(&mut self, answer: Result<Done, RoomError>, reply: Reply) {
+        match self.stream.newest_pending() {
+            None => {
+                reply.send(answer);
+            }
+            Some(pending) => pending.answers.push((answer, reply)),
         }
     }
 
@@ -123,6 +135,7 @@ impl Room {
             _ => {}
         }
         self.recent.apply(record);
+        self.shown.apply(&record.event);
         self.stream.publish(of_room(record, client));
     }
 
@@ -130,6 +143,7 @@ impl Room {
     pub(super) fn take_down(&mut self) {
         self.state = None;
         self.recent = Recent::default();
+        self.shown = Shown::default();
         self.online = Online::default();
         self.looking = Looking::default();
         self.stream.end(rpc::encode_payload(&chat::RoomEvent::RoomDeleted { room: self.id }));
@@ -261,8 +275,8 @@ impl Room {
         let failed = self.stream.take_back();
         tracing::warn!(room = %self.id, %error, pending = failed.len(), "appends failed");
         for pending in failed {
-            let repeats = pending.repeats.into_iter().map(|(_, reply)| reply);
-            for reply in std::iter::once(pending.reply).chain(repeats) {
+            let answers = pending.answers.into_iter().map(|(_, reply)| reply);
+            for reply in std::iter::once(pending.reply).chain(answers) {
                 reply.send(Err(RoomError::Append(error.clone())));
             }
         }

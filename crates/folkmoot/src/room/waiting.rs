@@ -3,11 +3,11 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use althing::{Context, Handler, ReplyTo};
+use althing::{Context, Handler};
 use futures_util::future::join_all;
 
 use super::RoomError;
-use super::actor::{Room, now};
+use super::actor::{Reply, Room, now};
 use super::command::{Decision, Refusal, Request};
 use super::load::{self, Brought};
 use super::people::Missing;
@@ -24,8 +24,6 @@ const WAITING_MAX: usize = 4_096;
 /// How often a command is told something that is out of date already: more than once means that
 /// people come and go by the hundred while one looks.
 const ATTEMPTS_MAX: u32 = 8;
-
-type Reply = ReplyTo<Result<Done, RoomError>>;
 
 #[derive(Debug)]
 struct Waiter {
@@ -177,9 +175,7 @@ impl Room {
                 reply.send(Err(RoomError::Busy));
             }
             Ok(decision) => self.carry_out(decision, request, reply, ctx),
-            Err(error) => {
-                reply.send(Err(error));
-            }
+            Err(error) => self.answer(Err(error), reply),
         }
         None
     }
@@ -212,7 +208,7 @@ impl Room {
             Decision::Ban { user, on } => self.store_ban(request.by, user, on, reply, ctx),
             Decision::Nothing => {
                 let (at, offset) = (now(ctx), self.stream.last());
-                reply.send(Ok(Done { at, offset, seq: None, is_repeat: true }));
+                self.answer(Ok(Done { at, offset, seq: None, is_repeat: true }), reply);
             }
         }
     }

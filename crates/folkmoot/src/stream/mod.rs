@@ -161,6 +161,11 @@ impl<P> Stream<P> {
         self.pending.get_mut(usize::try_from(place).ok()?)
     }
 
+    /// The last record that is under way, if any is.
+    pub(crate) fn newest_pending(&mut self) -> Option<&mut P> {
+        self.pending.back_mut()
+    }
+
     /// Whether nothing is under way.
     pub(crate) fn is_settled(&self) -> bool {
         self.pending.is_empty()

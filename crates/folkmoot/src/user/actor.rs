@@ -368,6 +368,8 @@ impl User {
         ctx: &mut Context<Self>,
     ) {
         let change = match self.membership_of(room) {
+            // The state is ahead of the disk: what it says already may still be taken back.
+            Ok(_) if !self.stream.is_settled() => Ok(Some(UserChange::NotifySet { room, notify })),
             Ok(_) => self.state().map(|state| state.notify(room, notify)),
             Err(error) => Err(error),
         };

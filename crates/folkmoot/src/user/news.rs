@@ -127,7 +127,10 @@ impl User {
             Ok(None) => UserChange::Read { room, seq: read_seq },
             Err(_) => return,
         };
-        let membership = Membership { read_seq, ..Membership::default() };
+        let joined = || Membership { read_seq, ..Membership::default() };
+        let known = self.state().ok().and_then(|state| state.rooms.get(room)).cloned();
+        let mut membership = known.unwrap_or_else(joined);
+        membership.read_to(read_seq);
         let summary = match AskedRoom::new(&self.ports, room).summary(self.id).await {
             Ok(Ok(summary)) => summary,
             // Sent away again meanwhile, which is the next news.

@@ -216,10 +216,10 @@ impl Membership {
         last_seq.as_u64().saturating_sub(self.read_seq.as_u64().max(gone))
     }
 
-    /// Moves the cursor; mentions up to there are read.
+    /// Moves the cursor, never back; mentions up to there are read.
     pub(crate) fn read_to(&mut self, seq: Seq) {
-        self.read_seq = seq;
-        self.mentions.read_to(seq);
+        self.read_seq = self.read_seq.max(seq);
+        self.mentions.read_to(self.read_seq);
     }
 }
 
@@ -259,6 +259,17 @@ mod tests {
             "the others are gone"
         );
         assert_eq!(user.rooms.get(HALL).unwrap().unread(Seq::from_u64(26), last), 0);
+    }
+
+    #[test]
+    fn news_of_having_joined_that_comes_late_takes_nothing_back() {
+        let mut user = user();
+        assert!(user.advance(HALL, Seq::from_u64(15)));
+        let mention = user.mentioned(HALL, Seq::from_u64(18));
+        run(&mut user, mention);
+        user.commit(UserChange::Read { room: HALL, seq: Seq::from_u64(10) });
+        let known = user.rooms.get(HALL).unwrap();
+        assert_eq!((known.read_seq, known.mentions.len()), (Seq::from_u64(15), 1));
     }
 
     #[test]

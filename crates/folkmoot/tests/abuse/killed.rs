@@ -148,7 +148,7 @@ async fn sigkill_at_any_moment_leaves_joins_sends_edits_deletions_and_bans_whole
 
 async fn join(mut alive: Killable, data: &Path, people: &People, us: u64) -> (Killable, bool) {
     let room = furnished(&mut alive, false).await;
-    let invite = alive.anna.call("invite.create", json!({"room": room})).await;
+    let invite = alive.anna.call("invite.create", json!({"room": room, "uses_max": 1})).await;
     let code = json!({"code": invite["code"]});
     let done = cut_short(&mut alive, By::Bob, "invite.accept", code.clone(), us).await;
     let mut alive = Killable::start(data, people).await;

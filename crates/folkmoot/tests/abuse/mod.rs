@@ -5,6 +5,7 @@ mod clock_steps;
 mod collusion;
 mod crowds;
 mod direct_messages;
+mod edges;
 mod full_disk;
 mod half_open;
 mod killed;

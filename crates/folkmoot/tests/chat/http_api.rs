@@ -143,7 +143,12 @@ async fn the_inside_is_for_this_machine_administrators_and_the_operators_token()
     let bob = server.sign_up("bob").await;
     for page in ["GET /metrics", "GET /console"] {
         assert_eq!(server.http(page, None, "").await.status, 200, "{page}");
-        // As a proxy on this machine asks for somebody else.
+        // As a proxy on this machine asks for somebody else, or a browser for a stranger's page whose
+        // name was made to lead here.
+        for stranger in ["Via: 1.1 proxy", "Host: evil.example"] {
+            let asked = exchange(server.address(), page, None, &[stranger], b"").await;
+            assert_eq!(asked.status, 401, "{page} {stranger}");
+        }
         let forwarded = ["X-Forwarded-For: 203.0.113.5"];
         let ask = async |token: Option<&str>| {
             exchange(server.address(), page, token, &forwarded, b"").await.status

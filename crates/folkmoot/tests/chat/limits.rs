@@ -67,10 +67,11 @@ async fn no_method_is_without_a_limit() {
     let settings = "[limits]\naccounts_per_minute = 0\nquestions_per_minute = 3\n\
         changes_per_minute = 3\ncursors_per_minute = 3\n";
     let server = Server::with(settings).await;
-    let mut anna = server.join("anna").await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
     let room = anna.create_room("Tea").await;
     anna.say(&room, "1", "tea").await;
-    let stranger = "0000000000007";
+    let stranger = server.sign_up("bob").await.id;
     let ban = json!({"room": room, "user": stranger, "on": true});
     is_limited(&mut anna, "room.ban", &ban, "changes").await;
     for method in ["room.update", "room.leave"] {
@@ -84,5 +85,9 @@ async fn no_method_is_without_a_limit() {
     for command in ["presence", "presence_stats", "history"] {
         let refused = anna.command(command, json!({"channel": format!("room:{room}")})).await;
         assert_eq!(refused.unwrap_err().code, 429, "{command}");
+    }
+    for path in ["limits", "attachments/0000000000007", "attachments/0000000000007/thumbnail"] {
+        let refused = server.http(&format!("GET /api/v1/{path}"), Some(&account.token), "").await;
+        assert_eq!(refused.status, 429, "{path}");
     }
 }

@@ -131,6 +131,25 @@ async fn guesses_at_a_name_lock_out_only_who_guesses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn guesses_from_the_same_address_lock_out_no_neighbour_who_is_at_home_there() {
+    let server = Server::start().await;
+    for name in ["anna", "bob"] {
+        server.sign_up(name).await;
+    }
+    let guess = async |name: &str| attempt(&server, "192.0.2.1", name, "guess").await;
+    let mut refused = 0;
+    for n in 0..12 {
+        refused += u32::from(guess(&format!("name{n}")).await == 429);
+    }
+    assert_eq!(refused, 2);
+    for _ in 0..12 {
+        refused += u32::from(guess("bob").await == 429);
+    }
+    assert_eq!(refused, 4, "bob's own is guessed at, which has an end too");
+    assert_eq!(attempt(&server, "192.0.2.1", "anna", "correct horse").await, 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn right_passwords_count_towards_no_limit_and_forged_headers_help_nobody() {
     let server = Server::start().await;
     server.sign_up("anna").await;

@@ -81,6 +81,7 @@ on_each_store! {
         a_stale_epoch_is_known_by_the_snapshot,
         standings_follow_joins_roles_departures_and_bans,
         a_mute_outlasts_a_departure_until_its_end,
+        a_use_of_an_invite_is_taken_once_until_its_user_is_in,
         keys_are_found_again_by_their_sender,
         members_come_by_name_and_are_found_by_any_word,
         read_cursors_merge_by_maximum,

@@ -4,9 +4,9 @@
 use folkmoot::storage::contract::{ChangeFeed, Directory, Files, RoomLog, UserLog};
 use folkmoot::storage::{
     AccountDeletion, AccountDeletionBegun, Attachment, AttachmentId, Authority, ControlError,
-    DeviceId, LeaveReason, Lsn, Message, NewAccount, NewDevice, NewDirectRoom, NewRoom, NewUpload,
-    Offset, PageAnchor, ReadCursor, Role, RoomEvent, RoomId, RoomRecord, Seq, UnixMillis,
-    UserEffect, UserId, UserRecord, WriteEpoch,
+    DeviceId, LeaveReason, Lsn, Message, NewAccount, NewDevice, NewDirectRoom, NewInvite, NewRoom,
+    NewUpload, Offset, PageAnchor, ReadCursor, Redeemed, Role, RoomEvent, RoomId, RoomRecord, Seq,
+    UnixMillis, UserEffect, UserId, UserRecord, WriteEpoch,
 };
 
 pub(crate) const ANA: UserId = UserId::from_u64(1);
@@ -171,6 +171,27 @@ pub(crate) async fn a_mute_outlasts_a_departure_until_its_end(store: impl RoomLo
     let back = RoomRecord { at: until, ..joined(10, BO, "bo") };
     let _joined = store.append_room(epoch, back);
     assert_eq!(of_bo().await, (None, Some(None)), "it ended while they were away");
+}
+
+pub(crate) async fn a_use_of_an_invite_is_taken_once_until_its_user_is_in(
+    store: impl RoomLog + Directory,
+) {
+    populate(&store).await;
+    let epoch = epoch(&store).await;
+    let code = || "once".to_owned();
+    let (expires_at, uses_max) = (None, Some(1));
+    let new = NewInvite { code: code(), room: HALL, by: ANA, at: NOW, expires_at, uses_max };
+    store.create_invite(new).await.expect("it is stored");
+    let redeem = async |user| store.redeem_invite(code(), user, NOW).await.expect("it is stored");
+    for _ in 0..2 {
+        let Redeemed::Yes(invite) = redeem(BO).await else { panic!("the use is his") };
+        assert_eq!(invite.uses, 1);
+    }
+    assert_eq!(redeem(ANA).await, Redeemed::UsedUp);
+    let _joined = store.append_room(epoch, joined(2, BO, "bo"));
+    let kicked = RoomEvent::Left { user: BO, by: Some(ANA), reason: LeaveReason::Kicked };
+    let _kicked = store.append_room(epoch, record(3, kicked));
+    assert_eq!(redeem(BO).await, Redeemed::UsedUp, "who was sent away has no use left");
 }
 
 pub(crate) async fn keys_are_found_again_by_their_sender(store: impl RoomLog + Directory) {

@@ -51,6 +51,9 @@ export const KEY_CHARS_MAX = 64;
 /** Longest reaction in bytes: a family emoji with skin tones takes 41. */
 export const EMOJI_BYTES_MAX = 64;
 
+/** Latest moment that a client may name, in milliseconds since 1970: the end of time in JavaScript. */
+export const MOMENT_MS_MAX = 8640000000000000;
+
 /** Longest invite code we would look up. */
 export const INVITE_CODE_CHARS_MAX = 64;
 

@@ -167,8 +167,12 @@ contract! {
             at: UnixMillis,
         ) -> Result<bool, ControlError>;
 
-        /// Takes one use of an invite.
-        async fn redeem_invite(code: String, now: UnixMillis) -> Result<Redeemed, ControlError>;
+        /// Takes one use of an invite for a user; until they are in its room, that same one again.
+        async fn redeem_invite(
+            code: String,
+            user: UserId,
+            now: UnixMillis,
+        ) -> Result<Redeemed, ControlError>;
 
         /// Decides that a room is deleted: nobody gets at it any more.
         async fn begin_room_deletion(

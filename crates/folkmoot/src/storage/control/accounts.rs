@@ -99,7 +99,7 @@ impl Store {
         code: String,
     ) -> Result<(Account, RoomId), ControlError> {
         self.control(move |connection| {
-            let invite = match redeem(connection, &code, new.at)? {
+            let invite = match redeem(connection, &code, new.id, new.at)? {
                 Redeemed::Yes(invite) => invite,
                 Redeemed::Unknown => return Err(ControlError::NotFound("invite")),
                 Redeemed::Expired => {

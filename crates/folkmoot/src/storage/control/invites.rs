@@ -1,8 +1,10 @@
 //! Invite links: a code that lets its holder into a room, until it expires or is used up.
 
 use super::moderation::{ModerationAction, NewModeration, note};
+use super::rooms::log_failure;
 use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{RoomId, UnixMillis, UserId};
+use crate::storage::progress::Stream;
 use crate::storage::sql::{self, Connection, OptionalExtension, Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
@@ -106,16 +108,21 @@ impl Store {
         .await
     }
 
-    /// Takes one use of an invite, unless it has none left.
+    /// Takes one use of an invite for `user`, unless it has none left. Until the user is in the
+    /// room, further calls find the use taken already.
     ///
     /// # Errors
     /// What every control transaction can meet.
     pub async fn redeem_invite(
         &self,
         code: String,
+        user: UserId,
         now: UnixMillis,
     ) -> Result<Redeemed, ControlError> {
-        self.control(move |connection| Ok(redeem(connection, &code, now)?)).await
+        // Whether the user has come in and gone again may still be on its way from the log.
+        let log = self.barrier_for(&[Stream::User(user)]).await;
+        log.map_err(|error| log_failure(&error))?;
+        self.control(move |connection| Ok(redeem(connection, &code, user, now)?)).await
     }
 
     /// An invite by its code, whether or not it still works.
@@ -158,16 +165,32 @@ impl Store {
 pub(super) fn redeem(
     connection: &Connection,
     code: &str,
+    user: UserId,
     now: UnixMillis,
 ) -> sql::Result<Redeemed> {
     let Some(mut invite) = find(connection, code)? else { return Ok(Redeemed::Unknown) };
     if invite.expires_at.is_some_and(|at| at <= now) {
         return Ok(Redeemed::Expired);
     }
+    let (room, user) = (to_sql(invite.room.as_u64()), to_sql(user.as_u64()));
+    let claimed: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM invite_claims WHERE room = ?1 AND user = ?2 AND code = ?3)",
+        )?
+        .query_row(params![room, user, code], |row| row.get(0))?;
+    if claimed {
+        return Ok(Redeemed::Yes(invite));
+    }
     if invite.uses_max.is_some_and(|max| invite.uses >= max) {
         return Ok(Redeemed::UsedUp);
     }
     connection.execute("UPDATE invites SET uses = uses + 1 WHERE code = ?1", [code])?;
+    connection
+        .prepare_cached(
+            "INSERT INTO invite_claims VALUES (?1, ?2, ?3) \
+ ON CONFLICT (room, user) DO UPDATE SET code = excluded.code",
+        )?
+        .execute(params![room, user, code])?;
     invite.uses += 1;
     Ok(Redeemed::Yes(invite))
 }

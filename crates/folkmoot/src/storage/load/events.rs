@@ -110,8 +110,13 @@ fn is_whole(last: Option<u64>, since: Offset, first: Option<Offset>, limit: u32)
     match (last, first) {
         (None, _) => false,
         (Some(last), None) => since.as_u64() == last || (limit == 0 && since.as_u64() < last),
-        (Some(_), Some(first)) => first.as_u64() == since.as_u64() + 1,
+        (Some(_), Some(first)) => first.as_u64() == since.as_u64().saturating_add(1),
     }
+}
+
+/// A client's number may be anything; SQLite's largest is beyond every real one.
+fn place(since: Offset) -> i64 {
+    to_sql(since.as_u64().min(i64::MAX.cast_unsigned()))
 }
 
 /// Reads a room's events inside a snapshot.
@@ -126,8 +131,7 @@ pub(super) fn room_events(
          FROM room_events e LEFT JOIN messages m ON m.room = e.room AND m.seq = e.seq \
          WHERE e.room = ?1 AND e.offset > ?2 ORDER BY e.offset LIMIT ?3",
     )?;
-    let mut rows =
-        statement.query(params![to_sql(room.as_u64()), to_sql(since.as_u64()), limit])?;
+    let mut rows = statement.query(params![to_sql(room.as_u64()), place(since), limit])?;
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
         let event = match row.get_ref(2)?.as_blob_or_null().map_err(sql::SqlError::from)? {
@@ -174,17 +178,14 @@ pub(super) fn user_events(
         "SELECT offset, at, data FROM user_events \
          WHERE user = ?1 AND offset > ?2 ORDER BY offset LIMIT ?3",
     )?;
-    let rows = statement.query_map(
-        params![to_sql(user.as_u64()), to_sql(since.as_u64()), limit],
-        |row| {
-            Ok(UserRecord {
-                user,
-                offset: Offset::from_u64(from_sql(row.get(0)?)),
-                at: UnixMillis::from_u64(from_sql(row.get(1)?)),
-                data: row.get(2)?,
-                effect: None,
-            })
-        },
-    )?;
+    let rows = statement.query_map(params![to_sql(user.as_u64()), place(since), limit], |row| {
+        Ok(UserRecord {
+            user,
+            offset: Offset::from_u64(from_sql(row.get(0)?)),
+            at: UnixMillis::from_u64(from_sql(row.get(1)?)),
+            data: row.get(2)?,
+            effect: None,
+        })
+    })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -14,6 +14,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0001_base.sql"),
     include_str!("migrations/0002_nodes.sql"),
     include_str!("migrations/0003_mutes.sql"),
+    include_str!("migrations/0004_invite_claims.sql"),
 ];
 
 /// Whether a database has our tables.

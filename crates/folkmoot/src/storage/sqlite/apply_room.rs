@@ -218,6 +218,10 @@ fn join(
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )?
         .execute(params![room, user, role.number(), at, name, muted_until])?;
+    // Whoever is sent away needs another use to come back.
+    transaction
+        .prepare_cached("DELETE FROM invite_claims WHERE room = ?1 AND user = ?2")?
+        .execute([room, user])?;
     Ok(added > 0)
 }
 

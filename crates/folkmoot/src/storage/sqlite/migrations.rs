@@ -26,6 +26,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0011_retention.sql"),
     include_str!("migrations/0012_pins.sql"),
     include_str!("migrations/0013_mutes.sql"),
+    include_str!("migrations/0014_invite_claims.sql"),
 ];
 
 /// The step that brings the table of quotes, which are in the details of messages until then.

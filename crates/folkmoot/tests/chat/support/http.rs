@@ -51,7 +51,7 @@ impl Bytes {
 }
 
 /// Sends a request whose body may be anything, with further header lines. One of
-/// `Transfer-Encoding` replaces the length.
+/// `Transfer-Encoding` replaces the length, one of `Host` the server's address.
 pub(crate) async fn exchange(
     server: SocketAddr,
     line: &str,
@@ -59,7 +59,10 @@ pub(crate) async fn exchange(
     headers: &[&str],
     body: &[u8],
 ) -> Bytes {
-    let mut text = format!("{line} HTTP/1.1\r\nHost: {server}\r\nConnection: close\r\n");
+    let mut text = format!("{line} HTTP/1.1\r\nConnection: close\r\n");
+    if !headers.iter().any(|header| header.starts_with("Host")) {
+        text.push_str(&format!("Host: {server}\r\n"));
+    }
     if let Some(token) = token {
         text.push_str(&format!("Authorization: Bearer {token}\r\n"));
     }
