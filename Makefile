@@ -52,6 +52,7 @@ check-rest: check-web ## what `make check` does beside the Rust workspace
 	.tools/bin/cargo-deny --log-level error check bans licenses sources
 	.ci/file-sizes
 	.ci/imports
+	.ci/mutants
 
 loom: ## every interleaving of the models: claim, lane, line, reply, and a topic's chunks
 	RUSTFLAGS="--cfg althing_loom" CARGO_TARGET_DIR=target/loom cargo test --release -p althing --lib model::

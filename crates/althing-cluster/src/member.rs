@@ -93,8 +93,8 @@ pub enum JoinError {
     NoNode,
 }
 
-/// One node's membership of a cluster. When it is dropped, the node says nothing any more, and is
-/// evicted like one that crashed; [`Member::leave`] first.
+/// One node's membership of a cluster. When it is dropped, the node is killed, and the others miss it
+/// like one that crashed; [`Member::leave`] first.
 pub struct Member {
     shared: Arc<Shared>,
     address: SocketAddr,
@@ -150,14 +150,17 @@ impl Member {
     ///
     /// # Errors
     /// The address is taken, the name ends in `.client`, the name has more than 253 bytes or the
-    /// advertised address more than 512, or the certificate cannot be used or is not for this node.
+    /// advertised address more than 512, frames are shorter than 8,192 bytes, or the certificate
+    /// cannot be used or is not for this node.
     pub fn bind(config: MemberConfig) -> io::Result<Self> {
         if is_of_client(&config.name) {
             let text = format!("`{}` is a client's name: no node has it", config.name);
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
+        let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
         check_len(&config.name, config.advertised.as_deref().unwrap_or_default())
-            .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+            .map_err(invalid)?;
+        config.check_frame_len().map_err(invalid)?;
         let guard = Guard::open(&config.tls, &config.cluster, Some(&config.name))?;
         let listener = transport::bind(config.listen, &guard)?;
         let address = listener.local_addr()?;
@@ -314,6 +317,13 @@ impl Member {
     /// Where no other node takes the buckets they wait for the next one that joins.
     pub async fn leave(&self, deadline: Duration) -> ShutdownReport {
         moves::leave(&self.shared, deadline).await
+    }
+}
+
+/// Nobody watches over the lease from here on.
+impl Drop for Member {
+    fn drop(&mut self) {
+        keeper::abandon(&self.shared);
     }
 }
 

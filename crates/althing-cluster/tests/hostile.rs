@@ -414,3 +414,46 @@ async fn who_joins_and_leaves_a_group_while_a_link_hangs_is_seen_so_when_it_goes
     assert_eq!(ids(2), ids(0));
     assert_eq!(ids(2).len(), 2);
 }
+
+/// What a node hangs for must not fill the memory of those who send to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_kept_for_a_node_that_hangs_is_bounded_in_bytes() {
+    const LOAD_LEN: usize = 1 << 20;
+    let scene = Scene::new();
+    let proxy = Proxy::new().await;
+    let (one, first) = scene.node(scene.config("one")).await;
+    let (two, second) = build(scene.config("two").advertised(proxy.address.to_string()));
+    proxy.target.set(two.address()).expect("once");
+    two.join().await.expect("nobody has the name");
+    let ear = ear_on(&one, &second, &first).await;
+    ear.hear(0).await.expect("it runs");
+    proxy.stop().await;
+    // Far fewer than the messages that may be under way, and more bytes.
+    let mut accepted = 0;
+    while accepted < 200 && ear.weigh(vec![1; LOAD_LEN]).try_tell().is_ok() {
+        accepted += 1;
+    }
+    assert!((32..130).contains(&accepted), "{accepted} MiB were taken");
+    let refused = ear.weigh(vec![1; LOAD_LEN]).timeout(Duration::from_millis(50)).tell().await;
+    assert!(matches!(refused, Err(SendError::Timeout(_))), "{refused:?}");
+    // Whoever waits goes on with the node, behind what was taken before.
+    let waits = tokio::spawn({
+        let ear = ear.clone();
+        async move { ear.hear(1).timeout(Duration::from_secs(30)).tell().await }
+    });
+    proxy.go_on();
+    waits.await.expect("no panic").expect("there is room again");
+    assert_eq!(ear.heard().timeout(Duration::from_secs(30)).await, Ok(vec![0, 1]));
+}
+
+/// Markers, members of groups and refusals have to fit, or moves would never end and groups differ.
+#[tokio::test]
+async fn frames_that_are_too_short_for_the_cluster_itself_are_refused() {
+    let scene = Scene::new();
+    for len in [0, 100, 8_191] {
+        let refused = Member::bind(scene.config("one").frame_len_max(len)).map(drop);
+        let why = refused.expect_err("it could not take part").to_string();
+        assert!(why.contains("8192") && why.contains(&len.to_string()), "{why}");
+    }
+    Member::bind(scene.config("one").frame_len_max(8_192)).expect("that is enough");
+}

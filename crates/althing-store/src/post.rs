@@ -147,7 +147,7 @@ impl Post {
     ///
     /// Letters of one actor to another arrive in their order, also when the actor moves in between
     /// or its node dies: what its former node has not delivered comes before the next one that it
-    /// leaves, and within half a minute if it leaves none. One that its former node has sent may
+    /// leaves, and within five seconds if it leaves none. One that its former node has sent may
     /// come twice. The reply is dropped.
     ///
     /// # Errors

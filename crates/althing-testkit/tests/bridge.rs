@@ -71,6 +71,10 @@ impl Caller {
 
     async fn nothing(&mut self) {}
 
+    async fn bear(&mut self, ctx: &mut Context<Self>) -> ActorRef<Caller> {
+        ctx.node().spawn(Caller)
+    }
+
     async fn wait_for(
         &mut self,
         other: ActorRef<Caller>,
@@ -194,6 +198,18 @@ fn addresses_in_messages_lead_to_the_same_actors_on_the_other_node() {
         assert_eq!(from_one.id(), mine.id());
         mine.stop().await;
         assert_eq!(from_one.nothing().await, Err(AskError::Stopped(mine.id())));
+    });
+}
+
+#[test]
+fn an_address_in_a_reply_leads_to_the_same_actor_for_whoever_has_asked() {
+    let Scene { world, bridge, one, two, .. } = scene(&World::new(4));
+    world.run(async {
+        let far = ActorId::named("test.caller", "far");
+        bridge.settle(&far, &two);
+        let child = one.get::<Caller>("far").bear().await.expect("it can be read");
+        assert_eq!(child.id().origin().map(|(node, _)| node), Some(two.incarnation()));
+        assert_eq!(child.nothing().await, Ok(()));
     });
 }
 

@@ -359,9 +359,9 @@ async fn hear(shared: &Shared, link: &Link, mut from: Reader) -> Result<(), Brok
         }
         if let Some(back) = latest {
             let mut state = link.state.lock();
-            let was_crowded = state.out.is_crowded();
             state.out.acknowledge(back.received, back.taken).map_err(impossible)?;
-            let has_room = was_crowded && !state.out.is_crowded();
+            // What senders see: there may be room since this connection began.
+            let has_room = link.is_crowded() && !state.out.is_crowded();
             if has_room {
                 link.is_crowded.store(false, Ordering::Release);
             }

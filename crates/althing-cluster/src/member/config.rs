@@ -9,6 +9,10 @@ use crate::tls::Tls;
 /// Longest frame between two nodes by default: one message with its addresses.
 pub(crate) const FRAME_LEN_MAX_DEFAULT: usize = 4 << 20;
 
+/// What nodes say to each other of themselves, members of groups and refusals among it, is shorter.
+/// It would be left out without a word where it did not fit.
+const FRAME_LEN_MIN: usize = 8 << 10;
+
 /// How long a joining node waits by default: six leases of the default length. A former node of its
 /// name keeps that for little more than one, for up to two if the leader died with it, and for up to
 /// four if the next leader did so, too.
@@ -55,7 +59,8 @@ pub struct MemberConfig {
     /// headless service of Kubernetes, stands for all of them.
     pub authorities: Vec<String>,
     /// Longest frame that the node sends or reads; it is read by its own runtime, which needs I/O.
-    /// A message that is longer than the limit of either side fails its ask.
+    /// A message that is longer than the limit of either side fails its ask. 4 MiB by default, and at
+    /// least 8,192 bytes.
     pub frame_len_max: usize,
     /// How long `join` waits: 30 s by default, six leases of the default length. A cluster with longer
     /// leases needs more: a former node of the same name keeps that for up to two of them, if the
@@ -115,11 +120,21 @@ impl MemberConfig {
         self
     }
 
-    /// Sets the length of the longest frame.
+    /// Sets the length of the longest frame, in bytes; at least 8,192.
     #[must_use]
     pub fn frame_len_max(mut self, bytes: usize) -> Self {
         self.frame_len_max = bytes;
         self
+    }
+
+    /// # Errors
+    /// Frames are too short for what nodes have to say to each other.
+    pub(super) fn check_frame_len(&self) -> Result<(), String> {
+        let len = self.frame_len_max;
+        if len >= FRAME_LEN_MIN {
+            return Ok(());
+        }
+        Err(format!("a node reads frames of at least {FRAME_LEN_MIN} bytes, and this one {len}"))
     }
 
     /// Sets how long `join` waits.

@@ -250,9 +250,23 @@ fn end(shared: &Arc<Shared>) {
         // Its actors live elsewhere now: no hook may run.
         node.kill();
     }
-    let later = shared.core.lock().lose_all();
-    shared.finish(later);
-    shared.state.send_replace(state);
+    shared.forget_others(state);
+}
+
+/// The member is dropped. Its actors live elsewhere as soon as the lease has run out, and nobody
+/// would freeze them.
+pub(super) fn abandon(shared: &Arc<Shared>) {
+    let state = *shared.state.borrow();
+    if state.has_ended() || state == State::Joining {
+        return;
+    }
+    shared.lease_until.store(0, Ordering::Release);
+    if let Some(node) = shared.node() {
+        tracing::warn!(node = node.name(), "its member is dropped: killed");
+        node.kill();
+    }
+    let _turn = shared.turn.lock();
+    shared.forget_others(State::Evicted);
 }
 
 async fn tell(
@@ -304,6 +318,13 @@ async fn tell(
 }
 
 impl Shared {
+    /// Who waits for other nodes hears that they are lost, because this one is.
+    fn forget_others(self: &Arc<Self>, state: State) {
+        let later = self.core.lock().lose_all();
+        self.finish(later);
+        self.state.send_replace(state);
+    }
+
     /// Buckets that are to live on a certain member, and do not yet as the record says.
     fn to_pin(&self) -> Vec<(u16, u64)> {
         let record = self.core.lock().router.record().clone();

@@ -1,13 +1,15 @@
 //! How buckets leave this node: their actors stop at a message boundary, what waits for them
 //! follows, and only then the authority hears that they are released.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use althing::{ActorId, Node, ShutdownReport};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 
 use super::keeper::Wants;
 use super::{Shared, State};
@@ -16,50 +18,121 @@ use crate::client::protocol::No;
 use crate::protocol::Item;
 use crate::record::{Member, Record, Stage};
 
-/// Actors of a move that stop at one time: their `stopping` hooks may all want the same store.
+/// Actors that are in their `stopping` hooks at one time: these may all want the same store.
 const STOPPING_MAX: usize = 64;
 
 /// How often something is looked at that nobody announces.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
+/// How often it is looked, in any case, what is left of buckets whose actors stop.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// What a node that leaves keeps of its deadline for saying goodbye.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Stops what runs of these buckets, then says so to the authority.
+/// Stops what runs of these buckets, and says of each to the authority that it has stopped: those
+/// whose actors have ended do not wait for the others.
 pub(super) async fn depart(shared: Arc<Shared>, buckets: Vec<(u16, u64)>) {
-    let set: BTreeSet<u16> = buckets.iter().map(|(bucket, _)| *bucket).collect();
-    let is_meant = |id: &ActorId| bucket_of(id).is_some_and(|bucket| set.contains(&bucket));
+    let mut left: BTreeMap<u16, u64> = buckets.into_iter().collect();
+    let mut stopping = Stopping::default();
     loop {
         let Some(node) = shared.node() else { return };
-        let misplaced = {
+        let mut stopped = Vec::new();
+        let waits_for_room = {
             let _turn = shared.turn.lock();
-            let mut misplaced = node.relocate();
-            misplaced.retain(is_meant);
-            let is_parked = |bucket: &u16| shared.is_parked(*bucket);
-            if misplaced.is_empty() && !set.iter().any(is_parked) {
-                shared.step(|core| core.router.departed(&buckets));
-                break;
+            let mut running: BTreeMap<u16, Vec<ActorId>> = BTreeMap::new();
+            for id in node.relocate() {
+                if let Some(bucket) = bucket_of(&id).filter(|bucket| left.contains_key(bucket)) {
+                    running.entry(bucket).or_default().push(id);
+                }
             }
-            misplaced
+            left.retain(|bucket, epoch| {
+                let runs = running.contains_key(bucket) || stopping.has(*bucket);
+                let has_stopped = !runs && !shared.is_parked(*bucket);
+                if has_stopped {
+                    stopped.push((*bucket, *epoch));
+                }
+                !has_stopped
+            });
+            shared.step(|core| core.router.departed(&stopped));
+            running.retain(|bucket, _| !stopping.has(*bucket));
+            let stops = |bucket: &u16| running.contains_key(bucket) || stopping.has(*bucket);
+            let waits = left.keys().any(|bucket| !stops(bucket));
+            running.into_iter().for_each(|(bucket, actors)| stopping.begin(&node, bucket, actors));
+            waits
         };
-        if misplaced.is_empty() {
-            sleep(LOOK_EVERY).await;
-            continue;
+        if !stopped.is_empty() {
+            shared.released.lock().extend(stopped);
+            shared.wants.send_modify(|_| {});
         }
-        for some in misplaced.chunks(STOPPING_MAX) {
-            let stopping: Vec<_> =
-                some.iter().map(|id| tokio::spawn(stop(node.clone(), id.clone()))).collect();
-            for stopping in stopping {
-                _ = stopping.await;
+        if left.is_empty() {
+            return;
+        }
+        let pause = if waits_for_room { LOOK_EVERY } else { LOOK_AGAIN };
+        _ = timeout(pause, stopping.some()).await;
+    }
+}
+
+/// Actors that stop because their buckets leave.
+struct Stopping {
+    tasks: JoinSet<u16>,
+    /// How many of each bucket have not stopped.
+    counts: BTreeMap<u16, usize>,
+    room: Arc<Semaphore>,
+}
+
+impl Default for Stopping {
+    fn default() -> Self {
+        let (tasks, counts) = (JoinSet::new(), BTreeMap::new());
+        Self { tasks, counts, room: Arc::new(Semaphore::new(STOPPING_MAX)) }
+    }
+}
+
+impl Stopping {
+    fn has(&self, bucket: u16) -> bool {
+        self.counts.contains_key(&bucket)
+    }
+
+    fn begin(&mut self, node: &Node, bucket: u16, actors: Vec<ActorId>) {
+        self.counts.insert(bucket, actors.len());
+        for actor in actors {
+            let stop = stop(node.clone(), actor, self.room.clone());
+            self.tasks.spawn(async move {
+                stop.await;
+                bucket
+            });
+        }
+    }
+
+    /// Resolves when all have stopped, or when those of a bucket have and no others do for a moment:
+    /// to look what is left of a node with many actors takes a while. Never if none stops.
+    ///
+    /// # Cancel safety
+    /// Nothing is forgotten.
+    async fn some(&mut self) {
+        let mut is_any_done = false;
+        loop {
+            let pause = if is_any_done { LOOK_EVERY } else { Duration::MAX };
+            let ended = match timeout(pause, self.tasks.join_next()).await {
+                Ok(Some(ended)) => ended,
+                Ok(None) if !is_any_done => std::future::pending().await,
+                Ok(None) | Err(_) => return,
+            };
+            // After a panic of ours nobody knows of which bucket: all are looked at again.
+            let Ok(bucket) = ended else { return self.counts.clear() };
+            let Some(count) = self.counts.get_mut(&bucket) else { continue };
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&bucket);
+                is_any_done = true;
             }
         }
     }
-    shared.released.lock().extend(buckets);
-    shared.wants.send_modify(|_| {});
 }
 
-async fn stop(node: Node, id: ActorId) {
+async fn stop(node: Node, id: ActorId, room: Arc<Semaphore>) {
     if let Some(sealed) = node.seal(&id).await {
+        let _place = room.acquire().await;
         sealed.depart().await;
     }
 }
@@ -68,21 +141,25 @@ async fn stop(node: Node, id: ActorId) {
 pub(super) async fn leave(shared: &Arc<Shared>, deadline: Duration) -> ShutdownReport {
     let until = Instant::now() + deadline;
     shared.wants.send_modify(|wants: &mut Wants| wants.leaves = true);
-    let mut views = shared.view.subscribe();
+    let (mut views, mut state) = (shared.view.subscribe(), shared.state.subscribe());
     loop {
         views.mark_unchanged();
         let record = shared.core.lock().router.record().clone();
-        if *shared.state.borrow() == State::Joining || has_given_all(&record, shared.me()) {
+        let is_member = matches!(*state.borrow_and_update(), State::Serving | State::Frozen);
+        if !is_member || has_given_all(&record, shared.me()) {
             break;
         }
-        if !matches!(timeout_at(until, views.changed()).await, Ok(Ok(()))) {
-            break;
+        tokio::select! {
+            changed = views.changed() => if changed.is_err() { break },
+            changed = state.changed() => if changed.is_err() { break },
+            () = sleep_until(until) => break,
         }
     }
     shared.say_farewell();
-    // Asks that went through this node find their answers by it.
+    // Asks that went through this node find their answers by it, unless others have its buckets.
     let is_needed = || shared.owed.load(Ordering::Acquire) > 0 || !shared.may_go();
-    while is_needed() && Instant::now() < until {
+    let has_ended = || shared.state.borrow().has_ended();
+    while is_needed() && !has_ended() && Instant::now() < until {
         sleep(LOOK_EVERY).await;
     }
     let rest = until.saturating_duration_since(Instant::now());
@@ -96,7 +173,6 @@ pub(super) async fn leave(shared: &Arc<Shared>, deadline: Duration) -> ShutdownR
         sleep(LOOK_EVERY).await;
     }
     shared.wants.send_modify(|wants| wants.goodbye = true);
-    let mut state = shared.state.subscribe();
     let ended = |state: &State| matches!(state, State::Left | State::Evicted | State::Joining);
     _ = timeout_at(until, state.wait_for(ended)).await;
     report

@@ -23,6 +23,8 @@ use crate::store::{Store, StoreError};
 const SETTLE_EVERY: Duration = Duration::from_millis(250);
 /// So many are taken down without waiting.
 const SETTLE_MANY: usize = 8_192;
+/// How often it looks whether actors have come here or gone.
+const MOVES_EVERY: Duration = Duration::from_secs(1);
 /// Pause between two times that reminders are sent, while there are many: those of a moment go
 /// together.
 const TOGETHER: Duration = Duration::from_millis(10);
@@ -53,6 +55,10 @@ pub(super) struct Carrier {
     known_to_look: Vec<Mark>,
     /// No reminder is sent before.
     remind_at: Timestamp,
+    /// How often its node had looked anew where actors live, when this looked at that last; `None`
+    /// where all stay. And when it looks at it next.
+    relocations: Option<u64>,
+    moves_at: Timestamp,
     timer: Option<(Timestamp, TimerId)>,
 }
 
@@ -92,6 +98,8 @@ impl Carrier {
             known: Vec::new(),
             known_to_look: Vec::new(),
             remind_at: Timestamp(0),
+            relocations: None,
+            moves_at: Timestamp(0),
             timer: None,
         }
     }
@@ -100,6 +108,7 @@ impl Carrier {
     fn go_on(&mut self, ctx: &mut Context<Self>) {
         let now = ctx.now();
         self.take_posted(ctx);
+        self.look_for_moves(now, ctx);
         if let Some(wanted) = self.reading.next_page(now, self.agenda.len()) {
             self.read(wanted, ctx);
         }
@@ -109,6 +118,21 @@ impl Carrier {
         self.send(now, ctx);
         self.settle(now, ctx);
         self.set_timer(now, ctx);
+    }
+
+    /// Where actors have come here or gone, the store is looked at soon.
+    fn look_for_moves(&mut self, now: Timestamp, ctx: &Context<Self>) {
+        // Set by a clock that has stepped back since, otherwise.
+        self.moves_at = self.moves_at.min(later(now, MOVES_EVERY));
+        if now < self.moves_at {
+            return;
+        }
+        self.moves_at = later(now, MOVES_EVERY);
+        let relocations = ctx.node().relocations();
+        if relocations != self.relocations {
+            self.relocations = relocations;
+            self.reading.look_soon();
+        }
     }
 
     fn send(&mut self, now: Timestamp, ctx: &mut Context<Self>) {
@@ -230,7 +254,8 @@ impl Carrier {
         let reminder = reminder.map(|at| at.max(self.remind_at));
         let is_waiting = !self.is_settling && !self.settled.is_empty();
         let settle = is_waiting.then_some(self.settle_at);
-        let looks = [self.reading.next_look(), self.arrivals.next_look()];
+        let moves = self.relocations.map(|_| self.moves_at);
+        let looks = [self.reading.next_look(), self.arrivals.next_look(), moves];
         let next = [letter, reminder, settle].into_iter().chain(looks).flatten().min();
         if self.timer.as_ref().map(|(at, _)| *at) == next && next.is_some_and(|at| at > now) {
             return;

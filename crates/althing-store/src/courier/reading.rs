@@ -17,6 +17,9 @@ const AHEAD: Duration = Duration::from_secs(90);
 /// Pause between two looks at the store, for what others have left there: less than half of what is
 /// ahead, so that nothing falls between them.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
+/// The same after actors have come here or gone: what is due for those that have come is in the
+/// store only. While many move, each look reads what is due on all nodes.
+const LOOK_AGAIN: Duration = Duration::from_secs(3);
 /// Deliveries in the first page.
 const PAGE_FIRST: usize = 1_000;
 /// Each page is twice the one before, up to this: one that is on its way holds up the writes of
@@ -31,6 +34,10 @@ pub(super) const STORE_PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct Reading {
     in_memory_max: usize,
     step: Step,
+    /// When the last look began.
+    begun: Timestamp,
+    /// Whether actors have come or gone since.
+    is_wanted_soon: bool,
     edge: Edge,
     /// Whether something was left before the edge that is only in the store.
     has_missed: bool,
@@ -83,6 +90,8 @@ impl Reading {
         Self {
             in_memory_max,
             step: Step::Done(Timestamp(0)),
+            begun: Timestamp(0),
+            is_wanted_soon: false,
             edge: Edge::Nowhere,
             has_missed: false,
             page_max: PAGE_FIRST,
@@ -109,6 +118,14 @@ impl Reading {
     pub(super) fn missed(&mut self) {
         self.has_missed = true;
         self.edge = Edge::Nowhere;
+    }
+
+    /// Actors have come here or gone: the store is looked at soon.
+    pub(super) fn look_soon(&mut self) {
+        self.is_wanted_soon = true;
+        if let Step::Done(at) = &mut self.step {
+            *at = (*at).min(later(self.begun, LOOK_AGAIN));
+        }
     }
 
     /// What a turn has left; returned if it is to be taken now.
@@ -155,6 +172,7 @@ impl Reading {
     fn want(&mut self, look: Look) -> PageWanted {
         if look.after.is_none() {
             self.has_missed = false;
+            (self.begun, self.is_wanted_soon) = (look.begun, false);
         }
         let limit = self.page_max.min(self.in_memory_max).max(1);
         let wanted = PageWanted { until: look.until, after: look.after.clone(), limit };
@@ -193,7 +211,8 @@ impl Reading {
         taken.extend(meanwhile.into_iter().filter(|delivery| self.edge.has(delivery)));
         if is_last {
             self.page_max = PAGE_FIRST;
-            self.step = Step::Done(later(wanted.look.begun, LOOK_EVERY));
+            let pause = if self.is_wanted_soon { LOOK_AGAIN } else { LOOK_EVERY };
+            self.step = Step::Done(later(wanted.look.begun, pause));
         } else {
             self.page_max = (self.page_max * 2).min(PAGE_MAX);
             wanted.look.after = last;

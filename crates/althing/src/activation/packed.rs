@@ -45,7 +45,9 @@ pub(super) unsafe fn repack<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     let mut body = Vec::new();
     (codec.encode)(&message, &mut body);
     discard("dropping a message that was encoded", message);
-    let reply = reply.is_somewhere().then(|| way_back(header.id(), reply, codec.decode_reply));
+    let reply = reply
+        .is_somewhere()
+        .then(|| way_back(&header.kind.node, header.id(), reply, codec.decode_reply));
     let name = codec.name.to_owned();
     Some(Message { name, body, priority: Priority::Normal, chain: Vec::new(), reply })
 }

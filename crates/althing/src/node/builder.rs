@@ -191,6 +191,7 @@ impl NodeBuilder {
             tracing: self.tracing,
             cluster: self.cluster.clone(),
             is_frozen: AtomicBool::new(false),
+            relocations: AtomicU64::new(0),
             serial: AtomicU64::new(incarnation.first_serial()),
             coarse_s: AtomicU32::new(0),
             is_shut: AtomicBool::new(false),

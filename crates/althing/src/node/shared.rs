@@ -69,6 +69,8 @@ pub(crate) struct NodeShared {
     pub(crate) cluster: Option<Arc<dyn Cluster>>,
     /// Whether no handler may begin.
     pub(super) is_frozen: AtomicBool,
+    /// How often it was looked anew where actors live.
+    pub(super) relocations: AtomicU64,
     pub(super) serial: AtomicU64,
     pub(super) coarse_s: AtomicU32,
     /// Whether a shutdown has come to its end.
@@ -165,6 +167,14 @@ impl NodeShared {
     }
 
     /// Whether no handler may begin.
+    pub(crate) fn note_relocation(&self) {
+        self.relocations.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn relocations(&self) -> u64 {
+        self.relocations.load(Ordering::Acquire)
+    }
+
     pub(crate) fn is_frozen(&self) -> bool {
         self.is_frozen.load(Ordering::Acquire)
     }

@@ -97,7 +97,14 @@ impl Node {
                 misplaced.push(place.header().id());
             }
         });
+        self.shared().note_relocation();
         misplaced
+    }
+
+    /// How often [`Node::relocate`] was called. When that has changed, actors may live here that did
+    /// not before, and the reverse. `None` on a node without a cluster, where all stay.
+    pub fn relocations(&self) -> Option<u64> {
+        self.shared().cluster.is_some().then(|| self.shared().relocations())
     }
 
     /// Holds every actor that is in memory, and those that are about to start, until `thaw`: a node

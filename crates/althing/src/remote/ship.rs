@@ -16,9 +16,10 @@ use crate::error::AskError;
 use crate::mail::dispatch::Dispatch;
 use crate::mail::priority::Priority;
 use crate::mail::reply::ReplyTo;
-use crate::remote::ancestors;
+use crate::node::shared::NodeShared;
 use crate::remote::parcel::{Cargo, Message, Parcel, Reply};
 use crate::remote::told::{Taken, Told};
+use crate::remote::{ancestors, decoding};
 use crate::wire::WireError;
 
 /// What became of a message for another node.
@@ -102,7 +103,8 @@ pub(crate) fn ship_ask<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     ship::<A, M, D>(place, message, manner, |decode| {
         let reply = reply.take().expect("an ask is shipped once");
         reply.begin();
-        (Some(way_back(place.header().id(), reply, decode)), ancestors::of_current())
+        let header = place.header();
+        (Some(way_back(&header.kind.node, header.id(), reply, decode)), ancestors::of_current())
     })
 }
 
@@ -141,13 +143,20 @@ fn ship<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
     Shipped::Sent
 }
 
-/// Takes the encoded reply back to the asker's slot.
+/// Takes the encoded reply back to the asker's slot. Addresses in it are found on the asker's node.
 pub(crate) fn way_back<R: Send + 'static>(
+    node: &Arc<NodeShared>,
     from: ActorId,
     mut reply: ReplyTo<R>,
     decode: DecodeReply<R>,
 ) -> Reply {
-    Box::new(move |outcome| match outcome.map(|bytes| decode(&bytes)) {
+    // The way to other nodes, which the node keeps, keeps this.
+    let node = Arc::downgrade(node);
+    let decode = move |bytes: Vec<u8>| match node.upgrade() {
+        Some(node) => decoding::on(&node, || decode(&bytes)),
+        None => decode(&bytes),
+    };
+    Box::new(move |outcome| match outcome.map(decode) {
         Ok(Ok(value)) => reply.complete(value),
         Ok(Err(error)) => reply.fail(AskError::NotUnderstood(from, format!("the reply: {error}"))),
         Err(why) => reply.fail(why),
