@@ -160,6 +160,10 @@ pub(super) async fn refresh(
     asked: &params::Refresh,
 ) -> Result<(), RpcError> {
     let (expired, expire_at) = (asked.expired, asked.expire_at);
+    if expire_at < 0 {
+        // It would pass for none, and the connection would never end.
+        return Err(RpcError::new(ErrorCode::BadRequest, "expire_at is before 1970"));
+    }
     let command =
         UserCommand::Refresh { whose: whose(of)?, expired, expire_at, info: asked.info() };
     command.run_everywhere(&caller.server).await
