@@ -206,6 +206,12 @@ pub(crate) const CATALOGUE: &[Workload] = &[
     solo("timers", Better::Lower, "ns per timer of 100,000: set, cancelled, fired"),
     solo("passivate", Better::Lower, "ns per named actor started, unloaded, and brought back"),
     rooms(
+        "relay-histories",
+        100_000,
+        Better::Lower,
+        "durable histories: ms to start with them, and to publish while their log is made smaller",
+    ),
+    rooms(
         "relay-idle",
         3_000,
         Better::Lower,

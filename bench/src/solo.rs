@@ -45,6 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         "store-append-cassandra" => Some(said(store::run_append("cassandra", arguments.budget))),
         "store-history" => Some(said(store::run_history(arguments.budget))),
         "relay-broadcast" => Some(relay::run(arguments.budget)),
+        "relay-histories" => Some(watched(|| relay::histories::run(arguments.budget))),
         "relay-idle" => Some(relay::idle::run(arguments.budget)),
         "relay-modes" => Some(relay::modes::run(arguments.budget)),
         "remote-tell" => Some(remote::run_tell(arguments.budget)),

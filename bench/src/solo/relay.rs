@@ -6,6 +6,7 @@
 //! memory, `stored` with it on disk, synced.
 //! `reply-100k` is the time until the backend has its answer, for 100,000 channels with history.
 
+pub(crate) mod histories;
 pub(crate) mod idle;
 pub(crate) mod modes;
 
@@ -107,7 +108,8 @@ fn broadcast(at: SocketAddr, namespace: &str, size: usize, time: Duration) -> Re
         let begun = Instant::now();
         // Beside the reading: the publication comes before the answer does.
         std::thread::scope(|scope| {
-            let replying = scope.spawn(|| ask(&mut backend, &body).map(|()| begun.elapsed()));
+            let replying =
+                scope.spawn(|| ask(&mut backend, "broadcast", &body).map(|_| begun.elapsed()));
             until_published(&mut client)?;
             deliveries.push(begun.elapsed());
             replies.push(replying.join().expect("asking does not panic")?);
@@ -145,10 +147,10 @@ fn until_published(client: &mut Listener) -> Result<()> {
     Ok(())
 }
 
-/// Sends a broadcast and reads its answer.
-fn ask(backend: &mut BufReader<TcpStream>, body: &str) -> Result<()> {
+/// Calls a method and returns its answer, which is no error.
+fn ask(backend: &mut BufReader<TcpStream>, method: &str, body: &str) -> Result<String> {
     let head = format!(
-        "POST /api/broadcast HTTP/1.1\r\nHost: bench\r\nX-API-Key: {KEY}\r\nContent-Length: {}\r\n\r\n",
+        "POST /api/{method} HTTP/1.1\r\nHost: bench\r\nX-API-Key: {KEY}\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     backend.get_mut().write_all(head.as_bytes())?;
@@ -168,6 +170,7 @@ fn ask(backend: &mut BufReader<TcpStream>, body: &str) -> Result<()> {
     }
     let mut answer = vec![0; len];
     backend.read_exact(&mut answer)?;
-    ensure!(answer.starts_with(br#"{"result""#), "{}", String::from_utf8_lossy(&answer));
-    Ok(())
+    let answer = String::from_utf8(answer)?;
+    ensure!(!answer.starts_with(r#"{"error""#), "{answer}");
+    Ok(answer)
 }

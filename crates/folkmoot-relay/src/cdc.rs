@@ -61,6 +61,11 @@ enum CdcError {
     SlotGone(String),
     #[error("the slot `{0}` is read by another process, or by a connection that was lost just now")]
     Taken(String),
+    #[error(
+        "the publication `{0}` names the parts of a partitioned table, and not the table; \
+         ALTER PUBLICATION {0} SET (publish_via_partition_root = true)"
+    )]
+    Parts(String),
     #[error("nothing came from the database for {} s", SILENCE_MAX.as_secs())]
     Silent,
 }
@@ -109,13 +114,7 @@ impl Cdc {
             return Err(CdcError::WalLevel(level));
         }
         let (slot, publication) = (&self.settings.slot_name, &self.settings.publication_name);
-        let known = "SELECT 1 FROM pg_publication WHERE pubname = $1";
-        if client.query_opt(known, &[publication]).await?.is_none() {
-            let (name, table) = (quoted(publication), self.table.quoted());
-            let made =
-                format!("CREATE PUBLICATION {name} FOR TABLE {table} WITH (publish = 'insert')");
-            client.batch_execute(&made).await?;
-        }
+        self.publish(&client, publication).await?;
         client
             .batch_execute(
                 "CREATE TABLE IF NOT EXISTS folkmoot_relay_slots (
@@ -144,6 +143,26 @@ impl Cdc {
         client.query_one(made, &[slot]).await?;
         client.execute(note, &[slot]).await?;
         source(&client, slot).await
+    }
+}
+
+impl Cdc {
+    /// Makes the publication if it is missing. Rows of a table in partitions are to come as rows of
+    /// the table: the names of its parts say nothing.
+    async fn publish(&self, client: &Client, publication: &str) -> Result<(), CdcError> {
+        let table = self.table.quoted();
+        let known = "SELECT pubviaroot OR relkind <> 'p' FROM pg_publication, pg_class
+                     WHERE pubname = $1 AND pg_class.oid = $2::text::regclass";
+        match client.query_opt(known, &[&publication, &table]).await? {
+            Some(fits) if fits.get(0) => Ok(()),
+            Some(_) => Err(CdcError::Parts(publication.to_owned())),
+            None => {
+                let name = quoted(publication);
+                let options = "publish = 'insert', publish_via_partition_root = true";
+                let made = format!("CREATE PUBLICATION {name} FOR TABLE {table} WITH ({options})");
+                Ok(client.batch_execute(&made).await?)
+            }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod channel;
 mod coming;
 mod delta;
 mod expiry;
+mod handing_over;
 mod hub;
 mod join;
 mod keeping;
@@ -29,7 +30,7 @@ use bytes::Bytes;
 use folkmoot_protocol::frame::{HistoryResult, PushKind, SubscribeResult, Unsubscribe};
 
 use crate::connection::Connection;
-use crate::durable::{Disk, KnownRows, Restored};
+use crate::durable::{Disk, KnownRows, Restored, Turn};
 use crate::epoch::Epochs;
 use crate::payload::Encoded;
 use crate::stream::{Keep, Query};
@@ -39,7 +40,7 @@ use branch::Branch;
 use channel::{Channel, Subscriber};
 pub(crate) use hub::{Hub, Refused, SHARDS, Someone};
 pub(crate) use join::{Answer, Join, NotMade};
-use keeping::{Keeper, Written, owner_of};
+use keeping::{Keeper, Written};
 pub(crate) use news::{
     Attach, Bulletin, Enlisted, EnlistedChannel, Found, Heard, HistoryPage, Missing, MovedChannel,
     MovedKey, News, Shipment, What,
@@ -197,6 +198,11 @@ impl Channels {
         self.settle(is_kept, ctx);
     }
 
+    /// It may hand over to the disk what it keeps, or a part of that.
+    async fn granted(&mut self, turn: Turn, ctx: &mut Context<Self>) {
+        self.take_turn(turn, ctx);
+    }
+
     pub(crate) async fn restore(&mut self, found: Vec<FoundChannel>, ctx: &mut Context<Self>) {
         self.take_over(found, ctx.now().0);
     }
@@ -301,13 +307,28 @@ impl Channels {
         self.page_of(&channel, &query, keep, ctx.now().0)
     }
 
-    pub(crate) async fn remove_history(&mut self, channel: Arc<str>) {
-        let Some(known) = self.channels.get_mut(&channel) else { return };
-        known.clear();
-        let position = known.state().filter(|_| known.is_durable);
-        if let (Some((position, _)), Some(disk)) = (position, &self.keeper.disk) {
-            disk.clear(channel, position.offset);
-        }
+    /// Removes the publications of a channel; `reply` hears of it once the disk has it, too.
+    pub(crate) async fn remove_history(
+        &mut self,
+        channel: Arc<str>,
+        reply: oneshot::Sender<bool>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.remove(channel, reply, ctx);
+    }
+
+    /// The disk has answered.
+    async fn removed(
+        &mut self,
+        channel: Arc<str>,
+        up_to: Position,
+        is_removed: bool,
+        reply: oneshot::Sender<bool>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.settle_removal(&channel, is_removed.then_some(up_to), ctx);
+        // Whoever asked may have gone.
+        let _ = reply.send(is_removed);
     }
 
     pub(crate) async fn list(&self, pattern: Option<regex::Regex>) -> Vec<(Arc<str>, usize)> {
@@ -332,9 +353,7 @@ impl Channels {
     #[derive(Clone)]
     async fn sweep(&mut self, ctx: &mut Context<Self>) {
         self.forget_old(ctx.now().0);
-        if self.keeper.disk.is_some() {
-            self.answer_disk(owner_of(ctx));
-        }
+        self.answer_disk(ctx);
     }
 }
 

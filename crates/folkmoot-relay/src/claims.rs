@@ -72,7 +72,7 @@ pub(crate) struct SubscriptionClaims {
 
 /// Seconds since 1970, perhaps with a fraction, as RFC 7519 has them. A negative one would pass for
 /// none, and open for ever.
-fn date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+pub(crate) fn date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     whole_seconds(f64::deserialize(deserializer)?)
 }
 

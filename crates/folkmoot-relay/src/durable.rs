@@ -27,6 +27,7 @@ use crate::payload::Payload;
 use crate::stream::Keep;
 use crate::version::Version;
 use compaction::{Calls, Compaction};
+pub(crate) use compaction::{Portion, Turn};
 pub(crate) use ledger::Ledger;
 use log::Log;
 use replay::Replay;
@@ -140,10 +141,14 @@ impl Disk {
         self.calls.count()
     }
 
-    /// Answers such a call: these are all durable channels of an owner, as what it has sent before
-    /// comes to.
-    pub(crate) fn hand_over(&self, owner: usize, call: u64, channels: Vec<(Arc<str>, Restored)>) {
-        self.send(Job::HandOver { owner, call, channels });
+    /// Waits until an owner that was asked may hand a portion over.
+    pub(crate) fn turn(&self) -> impl Future<Output = Turn> + use<> {
+        self.calls.turn()
+    }
+
+    /// Answers such a call, or a part of it.
+    pub(crate) fn hand_over(&self, portion: Portion, turn: Turn) {
+        self.send(Job::HandOver(portion, turn));
     }
 
     /// Writes all of them or none; true once they would survive the end of the machine.
@@ -163,9 +168,21 @@ impl Disk {
         found.await.ok().flatten().ok_or(Unreadable)
     }
 
-    /// Removes the publications of a channel up to an offset; its numbers stay.
+    /// The publications of a channel up to an offset have expired; its numbers stay.
     pub(crate) fn clear(&self, channel: Arc<str>, up_to: u64) {
-        self.send(Job::Clear(channel, up_to));
+        self.send(Job::Clear(channel, up_to, None));
+    }
+
+    /// Removes the publications of a channel up to an offset; true once they would not come back
+    /// after the end of the machine.
+    pub(crate) fn remove(
+        &self,
+        channel: Arc<str>,
+        up_to: u64,
+    ) -> impl Future<Output = bool> + use<> {
+        let (reply, removed) = oneshot::channel();
+        self.send(Job::Clear(channel, up_to, Some(reply)));
+        async { removed.await.unwrap_or(false) }
     }
 
     /// Removes all of a channel, if it is still in this epoch.

@@ -4,12 +4,13 @@
 //! sync of the disk is shared by many. In one channel the order is always that of the rows; a row
 //! that cannot be published just now ends the batch.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use folkmoot_protocol::rpc::RpcError;
 
 use crate::api::publish::{Asked, asked};
-use crate::channels::Posts;
+use crate::channels::{Post, Posts};
 use crate::durable::RowKey;
 use crate::metrics::ConsumerMetrics;
 use crate::server::{Server, not_published};
@@ -37,17 +38,53 @@ pub(crate) async fn publish(
 pub(crate) async fn publish_asked(
     server: &Arc<Server>,
     metrics: &ConsumerMetrics,
-    rows: Vec<Result<Asked, RpcError>>,
+    rows: Vec<ReadRow>,
 ) -> Vec<Result<(), RpcError>> {
     let outcomes = publish_all(server, rows).await;
     outcomes.iter().for_each(|outcome| metrics.rows.count(outcome));
     outcomes
 }
 
-async fn publish_all(
-    server: &Arc<Server>,
-    rows: Vec<Result<Asked, RpcError>>,
-) -> Vec<Result<(), RpcError>> {
+/// A row that is read, or could not be.
+type ReadRow = Result<Asked, RpcError>;
+
+async fn publish_all(server: &Arc<Server>, rows: Vec<ReadRow>) -> Vec<Result<(), RpcError>> {
+    let mut outcomes = Vec::with_capacity(rows.len());
+    for group in groups(rows) {
+        outcomes.extend(publish_group(server, group).await);
+        if outcomes.last().is_some_and(is_temporary) {
+            break;
+        }
+    }
+    outcomes
+}
+
+/// Rows in their order, in parts in which each channel gets either what goes to the disk or what
+/// does not: of a part, all that goes to the disk is published first.
+fn groups(rows: Vec<ReadRow>) -> Vec<Vec<ReadRow>> {
+    let posts = || rows.iter().flatten().flat_map(|asked| &asked.posts);
+    let is_durable = posts().next().is_some_and(|(_, post)| post.is_durable());
+    if posts().all(|(_, post)| post.is_durable() == is_durable) {
+        return vec![rows];
+    }
+    let mut groups = vec![Vec::new()];
+    let mut kinds: HashMap<Arc<str>, bool> = HashMap::new();
+    for row in rows {
+        let posts = || row.iter().flat_map(|asked| &asked.posts);
+        let differs = |(name, post): &(Arc<str>, Post)| {
+            kinds.get(name).is_some_and(|known| *known != post.is_durable())
+        };
+        if posts().any(differs) {
+            groups.push(Vec::new());
+            kinds.clear();
+        }
+        kinds.extend(posts().map(|(name, post)| (name.clone(), post.is_durable())));
+        groups.last_mut().expect("there is one from the beginning").push(row);
+    }
+    groups
+}
+
+async fn publish_group(server: &Arc<Server>, rows: Vec<ReadRow>) -> Vec<Result<(), RpcError>> {
     let mut outcomes = Vec::with_capacity(rows.len());
     let mut in_memory: Vec<Posts> = Vec::with_capacity(rows.len());
     let (mut durable, mut durable_rows) = (Posts::new(), Vec::new());

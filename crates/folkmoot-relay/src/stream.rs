@@ -130,9 +130,11 @@ impl Stream {
         !self.history.is_empty()
     }
 
-    /// Removes the publications; the numbers go on.
-    pub(crate) fn clear(&mut self) {
-        self.history = VecDeque::new();
+    /// Removes publications up to an offset; the numbers go on.
+    pub(crate) fn clear(&mut self, up_to: u64) {
+        let left = usize::try_from(self.top.saturating_sub(up_to)).unwrap_or(usize::MAX);
+        self.history.drain(..self.history.len().saturating_sub(left));
+        self.history.shrink_to_fit();
     }
 
     /// What was published after `offset`, `limit` at most. `epoch` is the client's word; an empty one
@@ -260,10 +262,13 @@ mod tests {
 
     #[test]
     fn removed_history_is_missed_by_who_was_behind() {
-        let mut stream = stream(2);
-        stream.clear();
+        let mut stream = stream(3);
+        stream.clear(2);
         let epoch = stream.epoch().to_string();
         assert!(!stream.since(1, &epoch, 10).is_all);
-        assert!(stream.since(2, &epoch, 10).is_all);
+        assert_eq!(offsets(&stream.since(2, &epoch, 10).publications), [3]);
+        stream.clear(9);
+        assert!(!stream.since(2, &epoch, 10).is_all);
+        assert!(stream.since(3, &epoch, 10).is_all);
     }
 }

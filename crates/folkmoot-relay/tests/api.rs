@@ -214,6 +214,18 @@ async fn a_field_that_is_not_offered_and_would_narrow_a_call_is_refused() {
 }
 
 #[tokio::test]
+async fn an_end_before_all_others_is_refused_and_does_not_pass_for_none() {
+    let relay = relay().await;
+    let (mut client, id) = connected(&relay).await;
+    let asked = json!({ "channel": "news:x", "client": id, "expire_at": -1 });
+    for method in ["subscribe", "refresh"] {
+        assert_bad(&call(&relay, method, &asked).await, "expire_at");
+    }
+    client.ask(json!({ "id": 2, "ping": {} })).await;
+    relay.stop().await;
+}
+
+#[tokio::test]
 async fn no_call_of_the_backends_has_a_name_here() {
     let relay = relay().await;
     let named = call(&relay, "rpc", &json!({ "method": "x", "params": {} })).await;

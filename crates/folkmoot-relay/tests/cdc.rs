@@ -212,3 +212,70 @@ async fn commit_end(client: &Client) {
     let payload = json!({ "channel": "news:x", "data": "end" }).to_string();
     client.execute(INSERT, &[&payload]).await.expect("it is inserted");
 }
+
+#[tokio::test]
+async fn rows_of_an_outbox_in_partitions_are_published_wherever_they_are() {
+    let server = logical_server().await;
+    let client = database(&server.url()).await.expect("it connects");
+    let table = "CREATE TABLE centrifugo_outbox (
+             id BIGSERIAL, method text NOT NULL, payload jsonb NOT NULL,
+             partition integer NOT NULL DEFAULT 0, tenant text NOT NULL DEFAULT 'a'
+         ) PARTITION BY LIST (tenant);
+         CREATE TABLE outbox_of_a PARTITION OF centrifugo_outbox FOR VALUES IN ('a');
+         CREATE TABLE outbox_of_others PARTITION OF centrifugo_outbox DEFAULT;";
+    client.batch_execute(table).await.expect("it is made");
+    let relay = relay(&server).await;
+    let client = prepared(&server).await;
+    let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
+    for (number, tenant) in (1..).zip(["a", "b", "a"]) {
+        let payload = json!({ "channel": "news:x", "data": number }).to_string();
+        let insert = "INSERT INTO centrifugo_outbox (method, payload, tenant)
+                      VALUES ('publish', $1::text::jsonb, $2)";
+        client.execute(insert, &[&payload, &tenant]).await.expect("it is inserted");
+        assert_eq!(listener.publication().await, ("news:x".to_owned(), json!(number)));
+    }
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_publication_that_would_leave_out_rows_in_partitions_is_named() {
+    let server = logical_server().await;
+    let client = database(&server.url()).await.expect("it connects");
+    let table = "CREATE TABLE centrifugo_outbox (
+             id BIGSERIAL, method text NOT NULL, payload jsonb NOT NULL,
+             partition integer NOT NULL DEFAULT 0
+         ) PARTITION BY LIST (partition);
+         CREATE TABLE outbox_of_all PARTITION OF centrifugo_outbox DEFAULT;
+         CREATE PUBLICATION folkmoot_relay FOR TABLE centrifugo_outbox;";
+    client.batch_execute(table).await.expect("it is made");
+    let relay = relay(&server).await;
+    let up = "folkmoot_relay_consumer_up{consumer=\"changes\"}";
+    let is_up = async || {
+        let metrics = support::get(&relay, "/metrics", "").await;
+        metrics.lines().any(|line| line == format!("{up} 1"))
+    };
+    let slots = "SELECT count(*) FROM pg_replication_slots";
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!is_up().await);
+    assert_eq!(client.query_one(slots, &[]).await.expect("it reads").get::<_, i64>(0), 0);
+    let mend = "ALTER PUBLICATION folkmoot_relay SET (publish_via_partition_root = true)";
+    client.batch_execute(mend).await.expect("it is changed");
+    while !is_up().await {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // It names all changes: only what is inserted is published, and the rest disturbs nobody.
+    let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
+    let large = "x".repeat(100_000);
+    for number in 1..=3 {
+        let payload = json!({ "channel": "news:x", "data": [number, large] }).to_string();
+        client.execute(INSERT, &[&payload]).await.expect("it is inserted");
+        // The payload is stored apart, and does not change.
+        let change = "ALTER TABLE outbox_of_all REPLICA IDENTITY FULL;
+            UPDATE centrifugo_outbox SET method = 'broadcast';
+            TRUNCATE centrifugo_outbox;
+            ALTER TABLE centrifugo_outbox ADD COLUMN IF NOT EXISTS mine text DEFAULT 'x';";
+        client.batch_execute(change).await.expect("it is changed");
+        assert_eq!(listener.publication().await.1[0], number);
+    }
+    relay.stop().await;
+}

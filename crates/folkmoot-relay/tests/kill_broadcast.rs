@@ -84,3 +84,26 @@ async fn an_acknowledged_broadcast_is_in_every_channel_after_a_kill_and_goes_on_
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_that_was_removed_is_gone_after_a_kill() {
+    let directory = tempfile::tempdir().expect("it is made");
+    let mut relay =
+        Process::start(directory.path(), &settings(&directory.path().join("histories")));
+    broadcast(&relay, 1).await;
+    let removals =
+        names().into_iter().map(|channel| json!({ "history_remove": { "channel": channel } }));
+    let batch = json!({ "commands": removals.collect::<Vec<_>>(), "parallel": true });
+    let answer = call(relay.address(), "batch", &batch).await.expect("it answers");
+    assert!(!answer.to_string().contains("error"), "{answer}");
+    let killed = move || {
+        relay.kill();
+        relay.start_again();
+        relay
+    };
+    let relay = tokio::task::spawn_blocking(killed).await.expect("it starts again");
+    for history in histories(&relay).await {
+        let publications = history["publications"].as_array().map_or(0, Vec::len);
+        assert_eq!((publications, &history["offset"]), (0, &json!(1)), "{history}");
+    }
+}

@@ -157,6 +157,85 @@ async fn a_row_that_cannot_be_published_is_set_aside_and_holds_nobody_up() {
 }
 
 #[tokio::test]
+async fn a_row_that_is_published_in_part_is_heard_once_though_it_cannot_be_set_aside() {
+    let server = PostgresServer::start();
+    let mut client = tables(&server).await;
+    let relay = relay(&server, "20ms").await;
+    let mut listener = Listener::subscribe(&relay, &["news:0"]).await;
+    commit(&mut client, 0, 1).await.expect("it is committed");
+    assert_eq!(listener.publication().await.1, 1);
+    let close = "ALTER TABLE centrifugo_outbox_failed ADD CONSTRAINT closed CHECK (false)";
+    client.batch_execute(close).await.expect("it is closed");
+    let payload = json!({ "channels": ["news:0", "nowhere:y"], "data": 2 }).to_string();
+    let insert =
+        "INSERT INTO centrifugo_outbox (method, payload) VALUES ('broadcast', $1::text::jsonb)";
+    client.execute(insert, &[&payload]).await.expect("it is inserted");
+    assert_eq!(listener.publication().await.1, 2);
+    // Long enough for several further attempts.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let open = "ALTER TABLE centrifugo_outbox_failed DROP CONSTRAINT closed";
+    client.batch_execute(open).await.expect("it is open");
+    commit(&mut client, 0, 3).await.expect("it is committed");
+    assert_eq!(listener.publication().await.1, 3);
+    let failed = "SELECT error FROM centrifugo_outbox_failed";
+    // The transaction that sets it aside may end after the publication was heard.
+    let mut rows = Vec::new();
+    while rows.is_empty() {
+        rows = client.query(failed, &[]).await.expect("it reads");
+    }
+    let error: String = rows[0].get(0);
+    assert!(error.contains("1 of 2 channels"), "{error}");
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn rows_that_go_into_a_durable_history_and_rows_that_do_not_are_heard_in_their_order() {
+    let server = PostgresServer::start();
+    let client = tables(&server).await;
+    for number in 1..=60 {
+        // Also those of one row go to several channels.
+        let (method, channel) = match number % 3 {
+            0 => ("broadcast", json!({ "channels": ["kept:x", "fleeting:y"] })),
+            _ => ("publish", json!({ "channel": "kept:x" })),
+        };
+        let mut payload = json!({ "data": number, "skip_history": number % 2 == 0 });
+        payload.as_object_mut().expect("fields").extend(channel.as_object().cloned().expect("one"));
+        let insert = "INSERT INTO centrifugo_outbox (method, payload) VALUES ($1, $2::text::jsonb)";
+        client.execute(insert, &[&method, &payload.to_string()]).await.expect("it is inserted");
+    }
+    let directory = tempfile::tempdir().expect("it is made");
+    let namespace = |name: &str, is_durable: bool| {
+        json!({
+            "name": name, "allow_subscribe_for_anonymous": true, "durable_history": is_durable,
+            "history_size": 100, "history_ttl": "60s",
+        })
+    };
+    let settings = json!({
+        "client": { "allow_anonymous_connect_without_token": true },
+        "channel": {
+            "history_directory": directory.path(),
+            "namespaces": [namespace("kept", true), namespace("fleeting", false)],
+        },
+        "consumers": [{ "name": "outbox", "type": "postgresql", "postgresql": {
+            // It finds the rows once somebody is there to hear them.
+            "dsn": server.url(), "outbox_table_name": "later", "partition_poll_interval": "20ms",
+        } }],
+    });
+    let settings = Settings::from_json(&settings.to_string()).expect("settings");
+    let free: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+    let relay = start(settings, free).await.expect("it starts");
+    let mut listener = Listener::subscribe(&relay, &["kept:x"]).await;
+    let move_all = "INSERT INTO later SELECT * FROM centrifugo_outbox";
+    while client.batch_execute(move_all).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    for number in 1..=60 {
+        assert_eq!(listener.publication().await.1, number);
+    }
+    relay.stop().await;
+}
+
+#[tokio::test]
 async fn two_relays_on_one_outbox_publish_each_row_once() {
     let server = PostgresServer::start();
     let mut client = tables(&server).await;

@@ -300,6 +300,26 @@ async fn who_the_backend_says_nothing_of_does_not_connect() {
 }
 
 #[tokio::test]
+async fn an_answer_with_an_end_before_all_others_opens_nothing() {
+    let (backend, _asked) = backend(|event, body| {
+        Some(match (event, body["data"]["may"].as_bool()) {
+            ("connect", Some(true)) => json!({ "result": { "user": "ada" } }),
+            _ => json!({ "result": { "user": "ada", "expire_at": -1 } }),
+        })
+    })
+    .await;
+    let relay = relay(backend).await;
+    let mut client = Listener::open(&relay, &[]).await;
+    let reply = client.reply(json!({"id": 1, "connect": {}})).await;
+    assert_eq!(reply["error"]["code"], 100, "{reply}");
+    let mut client = Listener::open(&relay, &[]).await;
+    client.ask(json!({"id": 1, "connect": { "data": { "may": true } }})).await;
+    let reply = client.reply(json!({"id": 2, "subscribe": {"channel": "news:x"}})).await;
+    assert_eq!(reply["error"]["code"], 100, "{reply}");
+    relay.stop().await;
+}
+
+#[tokio::test]
 async fn an_answer_without_an_end_ends_no_subscription_and_says_something_else_of_its_user() {
     let in_seconds = |seconds: u64| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

@@ -163,3 +163,61 @@ async fn who_connects_while_the_backend_subscribes_it_to_the_same_channel_is_con
     backend.await.expect("it ends");
     Arc::into_inner(relay).expect("nobody else has it").stop().await;
 }
+
+#[tokio::test]
+async fn a_token_that_renews_a_subscription_gives_it_another_end_and_says_something_else_of_its_user()
+ {
+    let relay = relay().await;
+    let mut ann = connected(&relay, &json!({ "sub": "ann" })).await;
+    let of = |channel: &str, more: Value| {
+        let mut claims = json!({ "sub": "ann", "channel": channel });
+        claims.as_object_mut().expect("claims").extend(more.as_object().cloned().expect("claims"));
+        json!({ "channel": channel, "token": token(&claims) })
+    };
+    let first = of("letters:x", json!({ "exp": in_seconds(600), "info": { "role": "guest" } }));
+    let reply = ann.ask(json!({ "id": 2, "subscribe": first })).await;
+    assert!(reply["subscribe"]["ttl"].as_u64().is_some_and(|ttl| ttl > 590), "{reply}");
+    let seen = async |client: &mut Listener| {
+        let presence = json!({ "id": 3, "presence": { "channel": "letters:x" } });
+        let presence = client.ask(presence).await["presence"]["presence"].clone();
+        let all = presence.as_object().expect("who is present").values().cloned();
+        all.map(|one| one["chan_info"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&mut ann).await, [json!({ "role": "guest" })]);
+    let mut id = 10;
+    let mut renew = async |client: &mut Listener, request: Value| {
+        id += 1;
+        client.reply(json!({ "id": id, "sub_refresh": request })).await
+    };
+    let longer = json!({ "exp": in_seconds(6_000), "info": { "role": "host" } });
+    let reply = renew(&mut ann, of("letters:x", longer)).await;
+    assert_eq!(reply["sub_refresh"]["expires"], true, "{reply}");
+    assert!(reply["sub_refresh"]["ttl"].as_u64().is_some_and(|ttl| ttl > 5_900), "{reply}");
+    assert_eq!(seen(&mut ann).await, [json!({ "role": "host" })]);
+    // One that says nothing of its user leaves what was said, and one without an end has none.
+    let reply = renew(&mut ann, of("letters:x", json!({}))).await;
+    assert!(reply["sub_refresh"]["expires"].is_null() && reply["error"].is_null(), "{reply}");
+    assert_eq!(seen(&mut ann).await, [json!({ "role": "host" })]);
+    let bytes = json!({ "b64info": "eyJyb2xlIjoiYWRtaW4ifQ==" });
+    assert!(renew(&mut ann, of("letters:x", bytes)).await["error"].is_null());
+    assert_eq!(seen(&mut ann).await, [json!({ "role": "admin" })]);
+    let other = json!({ "channel": "letters:x", "token": of("letters:y", json!({}))["token"] });
+    let others = json!({ "sub": "bob", "channel": "letters:x", "info": 1 });
+    for (refused, code) in [
+        (other, 103),
+        (json!({ "channel": "letters:x", "token": token(&others) }), 103),
+        (of("letters:x", json!({ "exp": in_seconds(-2), "info": 1 })), 109),
+        (of("letters:x", json!({ "b64info": "no base64!" })), 103),
+        // Nobody is subscribed there.
+        (of("letters:y", json!({ "info": 1 })), 103),
+        (json!({ "channel": "letters:x", "token": "" }), 103),
+    ] {
+        let reply = renew(&mut ann, refused).await;
+        assert_eq!(reply["error"]["code"], code, "{reply}");
+    }
+    assert_eq!(seen(&mut ann).await, [json!({ "role": "admin" })]);
+    // An end that comes before the former one counts, and is told.
+    let soon = json!({ "exp": in_seconds(2), "expire_at": in_seconds(1) });
+    assert_eq!(renew(&mut ann, of("letters:x", soon)).await["sub_refresh"]["expires"], true);
+    relay.stop().await;
+}

@@ -21,7 +21,7 @@ use crate::nodes::{SiteCalls, UserCommand, Whose};
 use crate::overrides::Overrides;
 use crate::question;
 use crate::rules::Rule;
-use crate::server::{Server, seconds_left, unavailable};
+use crate::server::{Server, not_published, seconds_left, unavailable};
 
 /// Longer than any name that it could match.
 const PATTERN_BYTES_MAX: usize = 1_024;
@@ -160,6 +160,10 @@ pub(super) async fn refresh(
     asked: &params::Refresh,
 ) -> Result<(), RpcError> {
     let (expired, expire_at) = (asked.expired, asked.expire_at);
+    if expire_at < 0 {
+        // It would pass for none, and the connection would never end.
+        return Err(RpcError::new(ErrorCode::BadRequest, "expire_at is before 1970"));
+    }
     let command =
         UserCommand::Refresh { whose: whose(of)?, expired, expire_at, info: asked.info() };
     command.run_everywhere(&caller.server).await
@@ -197,7 +201,7 @@ pub(super) async fn history(
 pub(super) async fn history_remove(caller: &Caller, channel: Arc<str>) -> Result<(), RpcError> {
     caller.rule(&channel)?.keep().ok_or(ErrorCode::NotAvailable)?;
     let removed = caller.server.hub.remove_history(channel).await;
-    removed.map_err(|error| unavailable(&error))
+    removed.map_err(|refused| not_published(&refused))
 }
 
 /// The channels with subscribers, and how many each has.

@@ -147,9 +147,10 @@ impl Channel {
         keys.order.push_back((until, key));
     }
 
-    pub(super) fn clear(&mut self) {
-        if let Some(stream) = &mut self.stream {
-            stream.clear();
+    /// Removes publications up to a position; the numbers go on.
+    pub(super) fn clear(&mut self, up_to: Position) {
+        if let Some(stream) = self.stream.as_mut().filter(|stream| stream.epoch() == up_to.epoch) {
+            stream.clear(up_to.offset);
         }
     }
 

@@ -249,11 +249,16 @@ impl Hub {
     }
 
     /// Removes the publications of a channel; its numbers go on.
-    pub(crate) async fn remove_history(&self, channel: Arc<str>) -> Result<(), AskError> {
+    pub(crate) async fn remove_history(&self, channel: Arc<str>) -> Result<(), Refused> {
         if let Some(nodes) = &self.nodes {
-            return nodes.owner(Self::shard(&channel)).remove_history(channel).await;
+            return Ok(nodes.owner(Self::shard(&channel)).remove_history(channel).await?);
         }
-        self.of(&channel).remove_history(channel.clone()).await
+        let (reply, removed) = oneshot::channel();
+        self.of(&channel).remove_history(channel.clone(), reply).await?;
+        match removed.await {
+            Ok(true) => Ok(()),
+            _ => Err(Refused::Disk),
+        }
     }
 
     /// Tells of each that is present, at least once: of all who are there from the beginning to the

@@ -11,7 +11,9 @@ use std::sync::Arc;
 use althing::Context;
 use tokio::sync::oneshot;
 
-use super::{Channels, KEYS_KEPT_MS, Position, Post, Posts, channels_messages::Kept};
+use super::channels_messages::{Kept, Removed};
+use super::handing_over::HandingOver;
+use super::{Channels, KEYS_KEPT_MS, Position, Post, Posts};
 use crate::durable::{Disk, KnownRows, Record, RowKey};
 use crate::version::Version;
 
@@ -29,13 +31,14 @@ pub(crate) type Written = Option<Vec<Position>>;
 pub(super) struct Keeper {
     /// `None`: no channel is durable.
     pub(super) disk: Option<Disk>,
+    pub(super) handing_over: HandingOver,
     rows: Arc<KnownRows>,
     waiting: VecDeque<Waiting>,
     /// Publications in `waiting`.
     waiting_len: usize,
-    in_flight: Option<Batch>,
-    /// The last time that the log asked for all that is kept, and got it.
-    handed_over: u64,
+    pub(super) in_flight: Option<Batch>,
+    /// Removals of histories under way, which are still in their channels.
+    pub(super) removals: usize,
 }
 
 impl Keeper {
@@ -52,7 +55,7 @@ struct Waiting {
 }
 
 #[derive(Debug, Default)]
-struct Batch {
+pub(super) struct Batch {
     records: Arc<Vec<Record>>,
     requests: Vec<(Vec<Place>, oneshot::Sender<Written>)>,
 }
@@ -85,26 +88,12 @@ impl Channels {
         self.write_next(ctx);
     }
 
-    /// Hands all that is kept over to the disk, if it asks for that and no batch is under way: what
-    /// is on its way is not in the channels yet, and would be missing.
-    pub(super) fn answer_disk(&mut self, owner: usize) {
-        let Some(disk) = &self.keeper.disk else { return };
-        let call = disk.calls();
-        if self.keeper.in_flight.is_some() || self.keeper.handed_over == call {
-            return;
-        }
-        let saved = self.channels.iter();
-        let saved = saved.filter_map(|(name, channel)| Some((name.clone(), channel.saved()?)));
-        disk.hand_over(owner, call, saved.collect());
-        self.keeper.handed_over = call;
-    }
-
     /// Hands the next batch to the disk, if none is under way.
     fn write_next(&mut self, ctx: &mut Context<Self>) {
         if self.keeper.in_flight.is_some() {
             return;
         }
-        self.answer_disk(owner_of(ctx));
+        self.answer_disk(ctx);
         let Some(disk) = self.keeper.disk.clone() else { return };
         let mut plan = Plan::default();
         let now = ctx.now().0;
@@ -168,6 +157,45 @@ impl Channels {
             Some((known, number)) => version.is_outdated(known).then_some(Place::Record(*number)),
             None => self.channels.get(name)?.has_newer(version).map(Place::Known),
         }
+    }
+
+    /// Removes the publications of a channel, first on disk.
+    pub(super) fn remove(
+        &mut self,
+        channel: Arc<str>,
+        reply: oneshot::Sender<bool>,
+        ctx: &mut Context<Self>,
+    ) {
+        let known = self.channels.get_mut(&channel);
+        let Some((known, (up_to, _))) = known.and_then(|it| it.state().map(|state| (it, state)))
+        else {
+            // There is nothing. Whoever asked may have gone, here and below.
+            let _ = reply.send(true);
+            return;
+        };
+        let Some(disk) = self.keeper.disk.as_ref().filter(|_| known.is_durable) else {
+            known.clear(up_to);
+            let _ = reply.send(true);
+            return;
+        };
+        self.keeper.removals += 1;
+        let removed = disk.remove(channel.clone(), up_to.offset);
+        ctx.pipe(removed, move |is_removed| Removed { channel, up_to, is_removed, reply });
+    }
+
+    /// The disk has removed publications up to there, or nothing.
+    pub(super) fn settle_removal(
+        &mut self,
+        name: &Arc<str>,
+        up_to: Option<Position>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.keeper.removals -= 1;
+        if let (Some(known), Some(up_to)) = (self.channels.get_mut(name), up_to) {
+            known.clear(up_to);
+        }
+        self.look_later(name, ctx.now().0);
+        self.answer_disk(ctx);
     }
 
     /// The batch under way is on disk, or was refused.

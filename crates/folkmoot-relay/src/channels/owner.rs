@@ -386,8 +386,10 @@ impl Owner {
     }
 
     pub(crate) async fn remove_history(&mut self, channel: Arc<str>) {
-        if let Some(known) = self.channels.channels.get_mut(&channel) {
-            known.clear();
+        let known = self.channels.channels.get_mut(&channel);
+        if let Some((known, (up_to, _))) = known.and_then(|it| it.state().map(|state| (it, state)))
+        {
+            known.clear(up_to);
         }
     }
 

@@ -170,7 +170,9 @@ async fn who_wants_all_or_nothing_is_not_subscribed_where_something_is_lost() {
     assert_eq!(result.publications.iter().map(|one| one.offset).collect::<Vec<_>>(), [4, 5, 6]);
     // Who wants the newest only has lost nothing that it wants.
     owner.part("news".into(), "ada".into()).await.unwrap();
-    owner.remove_history("news".into()).await.unwrap();
+    let (reply, removed) = tokio::sync::oneshot::channel();
+    owner.remove_history("news".into(), reply).await.unwrap();
+    assert_eq!(removed.await, Ok(true));
     let newest = Join { recovers_newest: true, ..all_or_nothing(from(1)) };
     assert!(!owner.join(newest).await.unwrap().unwrap().recovered);
 }

@@ -3,11 +3,17 @@
 //! say nothing that is not said again, and go.
 //!
 //! An owner looks by itself whether it is asked, and hands its channels over between two of its
-//! batches: so what it hands over is what all before it in the log comes to.
+//! batches: so what it hands over is what all before it in the log comes to. It does so a portion
+//! at a time, and only one portion of all owners is under way: what is published meanwhile waits for
+//! no more than that one.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::Restored;
 
 /// What the log may grow by in any case: a small one is not worth the work.
 const GROWTH_BYTES_MIN: u64 = 64 << 20;
@@ -16,14 +22,46 @@ const GROWTH_FACTOR: u64 = 2;
 /// Each start begins a segment, and so many are few to open.
 const SEGMENTS_MAX: usize = 64;
 
-/// How often owners were asked for all that they keep.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Calls(Arc<AtomicU64>);
+/// How owners are asked.
+#[derive(Debug, Clone)]
+pub(super) struct Calls {
+    /// How often.
+    count: Arc<AtomicU64>,
+    /// Whose turn it is.
+    turn: Arc<Semaphore>,
+}
+
+/// Whoever has it may hand one portion over. It is given back when that is written, or dropped.
+#[derive(Debug)]
+pub(crate) struct Turn(#[allow(dead_code)] OwnedSemaphorePermit);
+
+/// Some durable channels of an owner, as what it has sent before comes to.
+#[derive(Debug)]
+pub(crate) struct Portion {
+    pub(crate) owner: usize,
+    /// By which it was asked for them.
+    pub(crate) call: u64,
+    pub(crate) channels: Vec<(Arc<str>, Restored)>,
+    /// Whether the owner has no others.
+    pub(crate) is_last: bool,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self { count: Arc::default(), turn: Arc::new(Semaphore::new(1)) }
+    }
+}
 
 impl Calls {
     pub(super) fn count(&self) -> u64 {
         // Acquire: who sees the number sends to a thread that has begun its segment.
-        self.0.load(Ordering::Acquire)
+        self.count.load(Ordering::Acquire)
+    }
+
+    /// Waits until nobody else hands something over; who waits for longer comes first.
+    pub(super) fn turn(&self) -> impl Future<Output = Turn> + use<> {
+        let turn = self.turn.clone();
+        async move { Turn(turn.acquire_owned().await.expect("it is never closed")) }
     }
 }
 
@@ -65,11 +103,16 @@ impl Compaction {
 
     /// A segment was begun for it.
     pub(super) fn begin(&mut self, first: u64) {
-        let call = self.calls.0.fetch_add(1, Ordering::Release) + 1;
+        let call = self.calls.count.fetch_add(1, Ordering::Release) + 1;
         self.under_way = Some(UnderWay { first, call, done: HashSet::new() });
     }
 
-    /// What an owner was asked for is on disk.
+    /// Whether what this call has asked for is still wanted.
+    pub(super) fn wants(&self, call: u64) -> bool {
+        self.under_way.as_ref().is_some_and(|one| one.call == call)
+    }
+
+    /// All that an owner was asked for is on disk.
     pub(super) fn handed_over(&mut self, owner: usize, call: u64) {
         if let Some(under_way) = self.under_way.as_mut().filter(|one| one.call == call) {
             under_way.done.insert(owner);

@@ -376,3 +376,55 @@ fn a_second_process_is_refused_and_so_is_a_file_of_a_later_version() {
     assert!(refused.contains("format 99"), "{refused}");
     assert!(path.exists());
 }
+
+/// How much each sync of a segment has brought to the disk, at most.
+fn synced_at_once(segment: &Path) -> u64 {
+    let bytes = std::fs::read(segment).unwrap();
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+    let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let (mut at, mut most) = (32, 0);
+    while at + 16 <= bytes.len() && half(at) > 0 {
+        // A frame says how much was synced before it was written.
+        let end = at + 16 + half(at) as usize;
+        most = most.max(end as u64 - word(at + 8));
+        at = end;
+    }
+    most
+}
+
+#[tokio::test]
+async fn what_is_published_waits_for_a_small_part_of_a_log_that_is_made_smaller() {
+    let directory = tempfile::tempdir().unwrap();
+    let life = Life::begin(directory.path(), KEEP).await;
+    life.ledger.disk.restored(crate::channels::SHARDS);
+    // All of one owner, and more than the log may grow by.
+    let shard = Hub::shard("news");
+    let names = (0..).map(|number: u32| Arc::from(format!("news:{number}")));
+    let names: Vec<Arc<str>> = names.filter(|name| Hub::shard(name) == shard).take(96).collect();
+    let large = vec![b'x'; 256 << 10];
+    for number in 0..3_u8 {
+        for name in &names {
+            let data = [&large[..], name.as_bytes(), &[number]].concat();
+            let payload = Arc::new(Payload { data: data.into(), ..Payload::default() });
+            let one = Post { payload, ..post("", None, None) };
+            life.hub.publish(name.clone(), one).await.unwrap();
+        }
+    }
+    let segment = |number: u64| directory.path().join(format!("{number:020}.histories"));
+    let mut published = 0;
+    while segment(1).exists() {
+        assert_eq!(life.publish("small", None, None).await.offset, published + 1);
+        published += 1;
+    }
+    let most = synced_at_once(&segment(2));
+    assert!(most < 4 << 20, "a publication waited until {most} bytes were written");
+    life.end().await;
+    let second = Life::begin(directory.path(), KEEP).await;
+    assert_eq!(second.publish("small", None, None).await.offset, published + 1);
+    for name in names {
+        let page = second.hub.of(&name).history(name.clone(), Query::default(), KEEP).await;
+        let publications = page.unwrap().publications;
+        let ends = publications.iter().map(|one| one.data[large.len() + name.len()]);
+        assert_eq!(ends.collect::<Vec<_>>(), [0, 1, 2], "{name}");
+    }
+}

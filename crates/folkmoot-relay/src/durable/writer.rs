@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::compaction::Compaction;
+use super::compaction::{Compaction, Portion, Turn};
 use super::log::Log;
 use super::log::format::Body;
 use super::replay::Replay;
 use super::rows::Rows;
-use super::{Found, Record, Restored, RowKey};
+use super::{Found, Record, RowKey};
 use crate::epoch::Epoch;
 
 /// Jobs that share one sync, at most: those behind wait no longer than that many take.
@@ -27,16 +27,13 @@ const AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// Something to do with the log.
 pub(super) enum Job {
     Keep(Arc<Vec<Record>>, oneshot::Sender<bool>),
-    Clear(Arc<str>, u64),
+    /// Up to an offset, and who waits for it.
+    Clear(Arc<str>, u64, Option<oneshot::Sender<bool>>),
     Forget(Arc<str>, Epoch),
     Confirm(Vec<RowKey>),
     Advance(Arc<str>, u64),
-    /// All durable channels of an owner, which was asked for them by this call.
-    HandOver {
-        owner: usize,
-        call: u64,
-        channels: Vec<(Arc<str>, Restored)>,
-    },
+    /// Some durable channels of an owner. The next ones may come once this is dropped.
+    HandOver(Portion, #[allow(dead_code)] Turn),
     /// So many owners have their channels.
     Restored(usize),
     Read(IsMeant, oneshot::Sender<Option<Found>>),
@@ -135,9 +132,13 @@ impl Writer {
         }
         for job in batch {
             match job {
-                Job::Keep(_, reply) => drop(reply.send(is_written)),
+                Job::Keep(_, reply) | Job::Clear(_, _, Some(reply)) => {
+                    let _ = reply.send(is_written);
+                }
                 _ if !is_written => {}
-                Job::HandOver { owner, call, .. } => self.compaction.handed_over(owner, call),
+                Job::HandOver(Portion { owner, call, is_last: true, .. }, _) => {
+                    self.compaction.handed_over(owner, call);
+                }
                 _ => {}
             }
         }
@@ -210,11 +211,13 @@ impl Writer {
                     self.end_frame(FRAME_BYTES)?;
                 }
             }
-            Job::Clear(channel, up_to) => self.body.cleared(channel, *up_to),
+            Job::Clear(channel, up_to, _) => self.body.cleared(channel, *up_to),
             Job::Forget(channel, epoch) => self.body.forgotten(channel, *epoch),
             Job::Confirm(rows) => rows.iter().for_each(|row| self.body.confirmed(row)),
             Job::Advance(source, to) => self.body.advanced(source, *to),
-            Job::HandOver { channels, .. } => {
+            // One that is not wanted any more is in the segments that stay.
+            Job::HandOver(Portion { call, .. }, _) if !self.compaction.wants(*call) => {}
+            Job::HandOver(Portion { channels, .. }, _) => {
                 for (name, channel) in channels {
                     self.body.channel(name, channel);
                     self.end_frame(FRAME_BYTES)?;

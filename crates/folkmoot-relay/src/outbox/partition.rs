@@ -1,6 +1,6 @@
 //! One partition of an outbox: reads its rows in order, publishes them, deletes them.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,8 +29,9 @@ pub(super) struct Partition {
     server: Arc<Server>,
     number: u32,
     metrics: Arc<ConsumerMetrics>,
-    /// Published, and perhaps not deleted: the connection was lost in between.
-    published: HashSet<i64>,
+    /// Published, and perhaps not deleted: the connection was lost in between. With the reason why
+    /// some of a row was refused, for which it is set aside.
+    published: HashMap<i64, Option<RpcError>>,
     /// Rows that are asked for next: fewer after some that were long, so that the database does not
     /// send what is not held.
     rows_next: u32,
@@ -59,7 +60,7 @@ struct Statements {
 impl Partition {
     pub(super) fn new(outbox: Arc<Outbox>, server: Arc<Server>, number: u32) -> Self {
         let metrics = server.metrics.consumer(&outbox.name);
-        let (published, rows_next) = (HashSet::new(), outbox.settings.partition_select_limit);
+        let (published, rows_next) = (HashMap::new(), outbox.settings.partition_select_limit);
         Self { outbox, server, number, metrics, published, rows_next, is_down: false }
     }
 
@@ -144,20 +145,26 @@ impl Partition {
         let mut ids: Vec<i64> = refused.iter().map(|(id, _)| *id).collect();
         let rows: Vec<Row<'_>> = rows.iter().filter_map(|row| self.row(row)).collect();
         let id = |row: &Row<'_>| row.key.id.cast_signed();
-        let is_new = |row: &Row<'_>| !self.published.contains(&id(row));
+        let is_new = |row: &Row<'_>| !self.published.contains_key(&id(row));
         let (new, mut done): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_new);
+        let before =
+            done.iter().filter_map(|row| Some((id(row), self.published.get(&id(row))?.clone()?)));
+        refused.extend(before);
         // Without a limit of time: what is given up here in the middle would be published again.
         let outcomes = feed::publish(&self.server, &self.metrics, &new).await;
         let mut found = Found::Rows;
         for (row, outcome) in new.into_iter().zip(outcomes) {
             match outcome {
-                Ok(()) => drop(self.published.insert(id(&row))),
+                Ok(()) => drop(self.published.insert(id(&row), None)),
                 // Nothing of this partition may overtake it.
                 Err(error) if error.code.is_temporary() => {
                     found = Found::Busy;
                     break;
                 }
-                Err(error) => refused.push((id(&row), error)),
+                Err(error) => {
+                    refused.push((id(&row), error.clone()));
+                    self.published.insert(id(&row), Some(error));
+                }
             }
             done.push(row);
         }

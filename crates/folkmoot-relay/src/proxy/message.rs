@@ -144,6 +144,8 @@ impl<T: Default> Answer<T> {
 #[serde(default)]
 pub(crate) struct Connected {
     pub(crate) user: String,
+    /// In seconds since 1970; 0: never.
+    #[serde(deserialize_with = "claims::date")]
     pub(crate) expire_at: i64,
     pub(crate) info: Option<Box<RawValue>>,
     pub(crate) b64info: String,
@@ -168,6 +170,7 @@ pub(crate) struct Subscribed {
     b64info: String,
     data: Option<Box<RawValue>>,
     b64data: String,
+    #[serde(deserialize_with = "claims::date")]
     pub(crate) expire_at: i64,
     #[serde(rename = "override")]
     pub(crate) overrides: Overrides,

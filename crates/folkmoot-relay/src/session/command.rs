@@ -166,7 +166,7 @@ async fn subscribe(caller: &Caller, id: u32, mut request: SubscribeRequest) -> R
             rule.fits(&request.channel)?;
             let answer = proxied::subscribe(caller, &request).await?;
             rule = answer.overrides.over_shared(&rule)?;
-            (answer.info(), answer.data(), answer.expire_at.max(0))
+            (answer.info(), answer.data(), answer.expire_at)
         }
         "" => {
             rule.may_subscribe(&request.channel, &connection.user)?;

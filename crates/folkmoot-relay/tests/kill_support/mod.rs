@@ -26,14 +26,22 @@ const RETRY_AFTER: Duration = Duration::from_millis(10);
 pub(crate) struct Process {
     settings: PathBuf,
     address: String,
+    /// What runs it, where that is not the system itself.
+    by: Vec<String>,
     child: Option<Child>,
 }
 
 impl Process {
     pub(crate) fn start(directory: &Path, settings: &Value) -> Self {
+        Self::start_by(Vec::new(), directory, settings)
+    }
+
+    /// The same, run by another program, which it takes the place of.
+    pub(crate) fn start_by(by: Vec<String>, directory: &Path, settings: &Value) -> Self {
         let path = directory.join("relay.json");
         std::fs::write(&path, settings.to_string()).expect("it is written");
-        let mut process = Self { settings: path, address: "127.0.0.1:0".to_owned(), child: None };
+        let address = "127.0.0.1:0".to_owned();
+        let mut process = Self { settings: path, address, by, child: None };
         process.start_again();
         process
     }
@@ -81,7 +89,15 @@ impl Process {
         }
         let test = std::env::current_exe().expect("a test knows its file");
         let build = test.parent().and_then(Path::parent).expect("it is in target/…/deps");
-        let mut command = Command::new(build.join("examples/relay"));
+        let relay = build.join("examples/relay");
+        let mut command = match self.by.split_first() {
+            None => Command::new(relay),
+            Some((first, others)) => {
+                let mut command = Command::new(first);
+                command.args(others).arg(relay);
+                command
+            }
+        };
         command.arg(&self.settings).arg(&self.address);
         let mut child = command
             .stdin(Stdio::piped())
