@@ -5,7 +5,7 @@ mod clock_steps;
 mod collusion;
 mod crowds;
 mod direct_messages;
-mod full_disk;
+pub(crate) mod full_disk;
 mod half_open;
 mod killed;
 mod silent_sockets;
