@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::attachment::{Kept, Object};
 use crate::config::Config;
 use crate::progress::Bar;
-use crate::storage::{self, Findings, NamedFiles, OpenError, StoreAddress, UnixMillis};
+use crate::storage::{self, Findings, NamedFiles, OpenError, PictureId, StoreAddress, UnixMillis};
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,14 +49,24 @@ pub fn check(config: &Config, now: UnixMillis) -> Result<Checked, OpenError> {
     };
     let mut files = 0;
     if let Some(named) = named {
-        files = check_files(directory, &named, &mut findings);
+        let missing;
+        (files, missing) = check_files(directory, &named, &mut findings);
+        if !missing.is_empty() {
+            check_pictures(config, &missing, &mut findings);
+        }
     }
     let (lines, wrong, notes) = findings.into_parts();
     let storage::Looked { records, rooms, messages } = looked;
     Ok(Checked { records, rooms, messages, files, wrong, lines, notes })
 }
 
-fn check_files(directory: &Path, named: &NamedFiles, findings: &mut Findings) -> u64 {
+/// Returns how many were looked at, and which pictures are not there.
+fn check_files(
+    directory: &Path,
+    named: &NamedFiles,
+    findings: &mut Findings,
+) -> (u64, Vec<PictureId>) {
+    let mut missing = Vec::new();
     let mut bar = Bar::new("files", (named.attachments.len() + named.pictures.len()) as u64);
     let mut files = 0;
     for attachment in named.attachments.iter().filter(|attachment| !attachment.has_expired) {
@@ -69,12 +79,32 @@ fn check_files(directory: &Path, named: &NamedFiles, findings: &mut Findings) ->
         bar.add(1);
     }
     for picture in &named.pictures {
-        check_file(&directory.join(Object::Portrait(*picture).name()), None, findings);
+        let path = directory.join(Object::Portrait(*picture).name());
+        match path.try_exists() {
+            Ok(false) => missing.push(*picture),
+            _ => check_file(&path, None, findings),
+        }
         files += 1;
         bar.add(1);
     }
     bar.end();
-    files
+    (files, missing)
+}
+
+/// Unlike files of messages, a picture that somebody replaces is removed at once, also while we
+/// look: it is missing only if somebody shows it still.
+fn check_pictures(config: &Config, missing: &[PictureId], findings: &mut Findings) {
+    let shown = match storage::shown_pictures(config.data(), config.database.as_ref()) {
+        Ok(shown) => shown,
+        Err(error) => {
+            findings.wrong(format!("who shows which picture cannot be read again: {error}"));
+            return;
+        }
+    };
+    for picture in missing.iter().filter(|picture| shown.contains(picture)) {
+        let path = config.attachments.directory.join(Object::Portrait(*picture).name());
+        findings.wrong(format!("{} is missing", path.display()));
+    }
 }
 
 /// `size`: what the database says it has.

@@ -8,6 +8,7 @@
 mod archive;
 mod restore;
 mod take;
+mod unfinished;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,9 @@ pub enum BackupError {
     /// A backup never replaces a file.
     #[error("{0} is there already; name another file, or remove it first")]
     FileExists(PathBuf),
+    /// Two at once would write over each other.
+    #[error("another backup is being written there ({0}); name another file, or wait for it")]
+    Underway(PathBuf),
     /// A backup is restored into an empty directory only.
     #[error("{0} is not empty; restore into an empty directory (--data DIR), or empty it first")]
     NotEmpty(PathBuf),

@@ -1,21 +1,26 @@
 //! Makes a store of a backup, or leaves everything as it was: the whole backup is checked
 //! before the first byte is written, and a failure after that removes what was written.
+//!
+//! Who is killed amid it leaves `RESTORING` in the directory, by which the next restore knows that
+//! it may begin anew there. No server begins on such a directory: `VERSION` comes last.
+
+mod places;
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use self::places::Places;
 use super::archive::{self, ArchiveError, Piece};
 use super::take::Bytes;
-use super::{BackupError, io_error, sync_directory};
+use super::{BackupError, io_error};
 use crate::config::Config;
 use crate::storage::{
-    self, DataDirectory, FORMAT_VERSION, Keeps, Lsn, Site, Source, Store, StoreAddress,
+    self, CopyError, DataDirectory, FORMAT_VERSION, Keeps, Lsn, Site, Source, Store, StoreAddress,
     StoreOptions, Target, carry,
 };
 
-/// The directories of files of messages and people.
-const OBJECTS: [&str; 3] = ["files", "thumbnails", "portraits"];
 /// More would be no version.
 const VERSION_BYTES_MAX: u64 = 20;
 
@@ -34,20 +39,22 @@ pub struct RestoredBackup {
 pub async fn restore(config: &Config, from: &Path) -> Result<RestoredBackup, BackupError> {
     let (config, from) = (config.clone(), from.to_owned());
     let restoring = tokio::task::spawn_blocking(move || {
-        let (data, objects) = (config.data().to_owned(), config.attachments.directory.clone());
-        let places = Places { data, objects };
-        places.are_empty()?;
-        check(&from, &places)?;
-        // Again: somebody may have put something there meanwhile.
-        places.are_empty()?;
+        let places = Places::new(config.data(), &config.attachments.directory);
+        places.are_free()?;
+        let mark = check(&from, &places)?;
+        let held = Arc::new(places.hold()?);
         let restored = match &config.database {
-            Some(address) => unpack_into_database(&from, &places, address),
-            None => unpack(&from, &places).and_then(|files| Ok((Some(open(&places.data)?), files))),
+            Some(address) => unpack_into_database(&from, &places, address, mark),
+            None => unpack(&from, &places)
+                .and_then(|files| Ok((Some(open(&places.data, held.clone())?), files))),
         };
-        if restored.is_err() {
-            places.clear();
+        match restored {
+            Ok(restored) => places.release().map(|()| restored),
+            Err(error) => {
+                places.clear();
+                Err(error)
+            }
         }
-        restored
     });
     let (store, files) = restoring.await.expect("restoring does not panic")?;
     if let Some(store) = store {
@@ -62,15 +69,19 @@ fn unpack_into_database(
     from: &Path,
     places: &Places,
     address: &StoreAddress,
+    mark: String,
 ) -> Result<(Option<Store>, u64), BackupError> {
     let target = Target::open(&address.clone().into(), None)?;
-    let keeps = Keeps::of(address);
-    let filled = fill(from, places, keeps, &target);
-    match filled {
+    match fill(from, places, &target, mark) {
         Ok((files, applied)) => {
+            // First: a server that finds a directory of its own looks whether all rows are there.
+            storage::write_keeps(&places.data, Keeps::of(address))
+                .map_err(|source| io_error(&places.data, source))?;
             target.finish(applied)?;
             Ok((None, files))
         }
+        // What is there is a migration's, or a restore's of another backup.
+        Err(error @ BackupError::Copy(CopyError::OtherSource(_))) => Err(error),
         Err(error) => {
             target.discard()?;
             Err(error)
@@ -78,17 +89,16 @@ fn unpack_into_database(
     }
 }
 
+/// `mark`: by it a restore that was killed knows that the rows that are there are of this backup.
 fn fill(
     from: &Path,
     places: &Places,
-    keeps: Keeps,
     target: &Target,
+    mark: String,
 ) -> Result<(u64, Lsn), BackupError> {
-    let _files = DataDirectory::open(&places.data, keeps)?;
-    let data = places.data.join("restoring");
-    let meanwhile = Places { data, objects: places.objects.clone() };
+    let meanwhile = places.meanwhile();
     let files = unpack(from, &meanwhile)?;
-    let source = Source::open(&Site::Directory(meanwhile.data.clone()))?;
+    let source = Source::open(&Site::Directory(meanwhile.data.clone()))?.marked(mark);
     let carried = carry(&source, target)?;
     drop(source);
     let removed = std::fs::remove_dir_all(&meanwhile.data);
@@ -97,100 +107,63 @@ fn fill(
 }
 
 /// Begins the new epoch.
-fn open(data: &Path) -> Result<Store, BackupError> {
+fn open(data: &Path, held: Arc<DataDirectory>) -> Result<Store, BackupError> {
     let restored = storage::Restored::Yes;
-    Ok(Store::open(&StoreOptions { restored, ..StoreOptions::new(data) })?)
+    Ok(Store::open_held(&StoreOptions { restored, ..StoreOptions::new(data) }, held)?)
 }
 
-/// Where things go.
-struct Places {
-    data: PathBuf,
-    objects: PathBuf,
-}
-
-impl Places {
-    fn are_empty(&self) -> Result<(), BackupError> {
-        for directory in [&self.data, &self.objects] {
-            let is_empty = match std::fs::read_dir(directory) {
-                Ok(mut entries) => entries.next().is_none(),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-                Err(source) => return Err(io_error(directory, source)),
-            };
-            if !is_empty {
-                return Err(BackupError::NotEmpty(directory.clone()));
-            }
-        }
-        Ok(())
-    }
-
-    /// Where a file of a backup belongs; `None`: nowhere.
-    fn place(&self, name: &str) -> Option<PathBuf> {
-        let is_plain =
-            |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        match name.split('/').collect::<Vec<_>>()[..] {
-            ["folkmoot.sqlite"] => Some(storage::database(&self.data)),
-            ["log", segment] if segment.strip_suffix(".wal").is_some_and(is_plain) => {
-                Some(storage::log_directory(&self.data).join(segment))
-            }
-            ["attachments", part, id] if OBJECTS.contains(&part) && is_plain(id) => {
-                Some(self.objects.join(part).join(id))
-            }
-            _ => None,
-        }
-    }
-
-    fn make(&self) -> Result<(), BackupError> {
-        let objects = OBJECTS.map(|part| self.objects.join(part));
-        for directory in [storage::log_directory(&self.data)].iter().chain(&objects) {
-            std::fs::create_dir_all(directory).map_err(|source| io_error(directory, source))?;
-        }
-        Ok(())
-    }
-
-    fn sync(&self) -> Result<(), BackupError> {
-        for part in OBJECTS {
-            sync_directory(&self.objects.join(part))?;
-        }
-        sync_directory(&self.objects)?;
-        sync_directory(&storage::log_directory(&self.data))?;
-        sync_directory(&self.data)
-    }
-
-    /// Empties the directories, which were empty.
-    fn clear(&self) {
-        for directory in [&self.objects, &self.data] {
-            let Ok(entries) = std::fs::read_dir(directory) else { continue };
-            for entry in entries.flatten() {
-                let path = entry.path();
-                let removed = match path.is_dir() {
-                    true => std::fs::remove_dir_all(&path),
-                    false => std::fs::remove_file(&path),
-                };
-                if let Err(error) = removed {
-                    let path = path.display();
-                    tracing::warn!(%path, %error, "what was half restored could not be removed");
+/// Reads a whole backup and writes nothing. Returns by what it is told from any other.
+fn check(from: &Path, places: &Places) -> Result<String, BackupError> {
+    let (mut version, mut is_version, mut has_database) = (Vec::new(), false, false);
+    let (mut sum, mut bytes) = (0, 0_u64);
+    each(from, "checking MiB", |piece| {
+        match piece {
+            Piece::File { path, len } => {
+                is_version = path == "VERSION" && len <= VERSION_BYTES_MAX;
+                has_database |= path == storage::DATABASE;
+                if !is_version && places.place(path).is_none() {
+                    let reason = format!("it has a file {path:?}, which no data directory has");
+                    return Err(content(from, reason));
                 }
+                sum = crc32c::crc32c_append(sum, path.as_bytes());
+            }
+            Piece::Bytes(piece) => {
+                if is_version {
+                    version.extend_from_slice(piece);
+                }
+                sum = crc32c::crc32c_append(sum, piece);
+                bytes += piece.len() as u64;
             }
         }
+        Ok(())
+    })?;
+    let version = String::from_utf8_lossy(&version);
+    let version = version.trim();
+    if version != FORMAT_VERSION.to_string() {
+        let reason = format!(
+            "its data has format {version:?}, this program reads format {FORMAT_VERSION}; \
+             use the folkmoot that made it"
+        );
+        return Err(content(from, reason));
     }
-}
-
-/// Reads a whole backup and writes nothing.
-fn check(from: &Path, places: &Places) -> Result<(), BackupError> {
-    each(from, "checking MiB", |piece| match piece {
-        Piece::File { path, .. } if path != "VERSION" && places.place(path).is_none() => {
-            Err(content(from, format!("it has a file {path:?}, which no data directory has")))
-        }
-        _ => Ok(()),
-    })
+    if !has_database {
+        return Err(content(from, "it has no database".to_owned()));
+    }
+    Ok(format!("backup {bytes} {sum:08x}"))
 }
 
 /// Writes the files of a backup; says how many are of messages and people.
 fn unpack(from: &Path, places: &Places) -> Result<u64, BackupError> {
     places.make()?;
-    let mut unpacking = Unpacking { from, places, file: None, version: None, files: 0 };
+    let mut unpacking = Unpacking { from, places, file: None, files: 0 };
     each(from, "writing MiB", |piece| unpacking.take(piece))?;
-    unpacking.finish()
+    unpacking.end_file()?;
+    let files = unpacking.files;
+    places.sync()?;
+    // With it the directory is one that a server opens.
+    let written = storage::write_version(&places.data);
+    written.map_err(|source| io_error(&places.data, source))?;
+    Ok(files)
 }
 
 /// Hands out the pieces of a backup, with a bar.
@@ -235,20 +208,16 @@ impl From<ArchiveError> for Stopped {
 struct Unpacking<'a> {
     from: &'a Path,
     places: &'a Places,
+    /// `None`: bytes of the version, which was looked at before.
     file: Option<(File, PathBuf)>,
-    /// While it is read: what the backup's VERSION says.
-    version: Option<Vec<u8>>,
     files: u64,
 }
 
 impl Unpacking<'_> {
     fn take(&mut self, piece: Piece<'_>) -> Result<(), BackupError> {
-        match (piece, &mut self.file, &mut self.version) {
-            (Piece::File { path: "VERSION", len }, None, None) if len <= VERSION_BYTES_MAX => {
-                self.version = Some(Vec::new());
-                Ok(())
-            }
-            (Piece::File { path, .. }, ..) => {
+        match (piece, &mut self.file) {
+            (Piece::File { path: "VERSION", .. }, _) => self.end_file(),
+            (Piece::File { path, .. }, _) => {
                 self.end_file()?;
                 let no_place = || content(self.from, format!("{path:?} is out of place"));
                 let place = self.places.place(path).ok_or_else(no_place)?;
@@ -257,42 +226,16 @@ impl Unpacking<'_> {
                 self.file = Some((file, place));
                 Ok(())
             }
-            (Piece::Bytes(bytes), Some((file, place)), _) => {
+            (Piece::Bytes(bytes), Some((file, place))) => {
                 file.write_all(bytes).map_err(|source| io_error(place, source))
             }
-            (Piece::Bytes(bytes), None, Some(version)) => {
-                version.extend_from_slice(bytes);
-                Ok(())
-            }
-            (Piece::Bytes(_), None, None) => unreachable!("bytes follow the name of their file"),
+            (Piece::Bytes(_), None) => Ok(()),
         }
     }
 
     fn end_file(&mut self) -> Result<(), BackupError> {
         let Some((file, place)) = self.file.take() else { return Ok(()) };
         file.sync_all().map_err(|source| io_error(&place, source))
-    }
-
-    /// The version comes last: with it the directory is one that a server opens.
-    fn finish(mut self) -> Result<u64, BackupError> {
-        self.end_file()?;
-        let version = self.version.take().unwrap_or_default();
-        let version = String::from_utf8_lossy(&version);
-        if version.trim() != FORMAT_VERSION.to_string() {
-            let version = version.trim();
-            let reason = format!(
-                "its data has format {version:?}, this program reads format {FORMAT_VERSION}; \
-                 use the folkmoot that made it"
-            );
-            return Err(content(self.from, reason));
-        }
-        if !storage::database(&self.places.data).exists() {
-            return Err(content(self.from, "it has no database".to_owned()));
-        }
-        self.places.sync()?;
-        let written = storage::write_version(&self.places.data);
-        written.map_err(|source| io_error(&self.places.data, source))?;
-        Ok(self.files)
     }
 }
 

@@ -1,19 +1,20 @@
 //! Takes a backup beside the running server, which is asked for nothing but to leave files where
 //! they are for as long as it takes.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::archive::ArchiveWriter;
-use super::{BackupError, io_error, sync_directory};
+use super::unfinished::Unfinished;
+use super::{BackupError, io_error};
 use crate::attachment::{Kept, Object};
 use crate::config::Config;
 use crate::progress::Bar;
 use crate::storage::{
-    FORMAT_VERSION, Moment, NamedFiles, SegmentPart, Source, SqlError, Target, UnixMillis, carry,
-    forget_pictures, named_files,
+    FORMAT_VERSION, Keeps, Moment, NamedFiles, SegmentPart, Source, SqlError, Target, UnixMillis,
+    carry, forget_pictures, named_files, require_directory,
 };
 
 /// Bytes gathered before they are written.
@@ -35,7 +36,7 @@ pub struct BackedUp {
 /// Writes all that the server of `config` keeps into the new file `to`. Blocks.
 ///
 /// Nothing that was acknowledged before the call is missing, and the server may go on meanwhile.
-/// Beside `to` there is a copy of the database while the backup is taken.
+/// Beside `to` there are the unfinished backup and a copy of the database until it is taken.
 ///
 /// # Errors
 /// [`BackupError`]; there is no file then.
@@ -44,10 +45,8 @@ pub fn back_up(config: &Config, to: &Path, now: UnixMillis) -> Result<BackedUp, 
     // Before the moment: what the database names then stays until it is copied.
     let _kept = Kept::hold(files).map_err(|source| io_error(files, source))?;
     let store = Backed::take(config)?;
-    let (out, unfinished) = Unfinished::create(to)?;
-    let (copy, _removed_at_end) = Unfinished::create(&beside(to))?;
-    drop(copy);
-    let mut taking = Taking::begin(config, to, out).map_err(|source| io_error(to, source))?;
+    let (out, unfinished) = Unfinished::begin(to)?;
+    let mut taking = Taking::begin(config, unfinished, out)?;
     taking.copy_database(&store)?;
     let named = store.named_files(now).map_err(|source| taking.database_error(source))?;
     taking.add_log(store.segments())?;
@@ -55,9 +54,7 @@ pub fn back_up(config: &Config, to: &Path, now: UnixMillis) -> Result<BackedUp, 
     drop(store);
     taking.add_files(&named)?;
     taking.add_database()?;
-    let backed_up = taking.finish()?;
-    unfinished.keep();
-    Ok(backed_up)
+    taking.finish()
 }
 
 /// What a backup is taken of, as of one moment.
@@ -69,7 +66,11 @@ enum Backed {
 impl Backed {
     fn take(config: &Config) -> Result<Self, BackupError> {
         match &config.database {
-            Some(address) => Ok(Self::Database(Source::beside(address)?)),
+            Some(address) => {
+                // Files that are looked for elsewhere would all be missing.
+                require_directory(config.data(), Keeps::of(address))?;
+                Ok(Self::Database(Source::beside(address)?))
+            }
             None => Ok(Self::Directory(Moment::take(config.data())?)),
         }
     }
@@ -93,16 +94,20 @@ impl Backed {
 /// A backup on its way.
 struct Taking<'a> {
     config: &'a Config,
-    to: &'a Path,
+    to: Unfinished,
     archive: ArchiveWriter<BufWriter<File>>,
     backed_up: BackedUp,
 }
 
 impl<'a> Taking<'a> {
-    fn begin(config: &'a Config, to: &'a Path, out: File) -> io::Result<Self> {
-        let mut archive = ArchiveWriter::begin(BufWriter::with_capacity(BUFFER_BYTES, out))?;
+    fn begin(config: &'a Config, to: Unfinished, out: File) -> Result<Self, BackupError> {
         let version = format!("{FORMAT_VERSION}\n");
-        archive.file("VERSION", version.len() as u64, version.as_bytes(), |_| {})?;
+        let begun = ArchiveWriter::begin(BufWriter::with_capacity(BUFFER_BYTES, out));
+        let begun = begun.and_then(|mut archive| {
+            archive.file("VERSION", version.len() as u64, version.as_bytes(), |_| {})?;
+            Ok(archive)
+        });
+        let archive = begun.map_err(|source| io_error(to.path(), source))?;
         Ok(Self { config, to, archive, backed_up: BackedUp::default() })
     }
 
@@ -110,14 +115,14 @@ impl<'a> Taking<'a> {
         let moment = match store {
             Backed::Directory(moment) => moment,
             Backed::Database(source) => {
-                let target = Target::file(&beside(self.to))?;
+                let target = Target::file(self.to.database())?;
                 let carried = carry(source, &target)?;
                 return Ok(target.finish(carried.applied)?);
             }
         };
         let mut bar = None;
         let mut shown = 0;
-        let copied = moment.copy_database(&beside(self.to), |done, all| {
+        let copied = moment.copy_database(self.to.database(), |done, all| {
             let bar = bar.get_or_insert_with(|| Bar::new("pages", all));
             bar.add(done - shown);
             shown = done;
@@ -161,7 +166,7 @@ impl<'a> Taking<'a> {
         }
         // Somebody who showed a picture when the backup began and replaced it meanwhile shows none
         // in the backup: unlike files of messages, pictures are removed at once.
-        let forgotten = forget_pictures(&beside(self.to), &replaced);
+        let forgotten = forget_pictures(self.to.database(), &replaced);
         forgotten.map_err(|source| self.database_error(source))?;
         bar.end();
         Ok(())
@@ -183,7 +188,7 @@ impl<'a> Taking<'a> {
     }
 
     fn add_database(&mut self) -> Result<(), BackupError> {
-        let copy = beside(self.to);
+        let copy = self.to.database().to_owned();
         let failed = |source| io_error(&copy, source);
         let file = File::open(&copy).map_err(failed)?;
         let len = file.metadata().map_err(failed)?.len();
@@ -201,23 +206,23 @@ impl<'a> Taking<'a> {
         bar: &mut Bytes,
     ) -> Result<(), BackupError> {
         let added = self.archive.file(name, len, from, |bytes| bar.add(bytes));
-        added.map_err(|source| io_error(self.to, source))
+        added.map_err(|source| io_error(self.to.path(), source))
     }
 
     fn finish(self) -> Result<BackedUp, BackupError> {
         let Self { to, archive, mut backed_up, .. } = self;
-        let failed = |source| io_error(to, source);
+        let failed = |source| io_error(to.path(), source);
         let out = archive.finish().map_err(failed)?;
         let out = out.into_inner().map_err(|error| failed(error.into_error()))?;
         out.sync_all().map_err(failed)?;
         backed_up.bytes = out.metadata().map_err(failed)?.len();
-        sync_directory(directory_of(to))?;
+        to.finish()?;
         Ok(backed_up)
     }
 
     fn database_error(&self, source: impl Into<SqlError>) -> BackupError {
         let source = source.into();
-        let (path, copy) = (self.config.data().to_owned(), beside(self.to));
+        let (path, copy) = (self.config.data().to_owned(), self.to.database().to_owned());
         BackupError::Database { path, copy, source }
     }
 }
@@ -264,51 +269,5 @@ impl Bytes {
         let Some(mut bar) = self.bar.take() else { return };
         bar.add(self.bytes.div_ceil(MIB) - self.shown);
         bar.end();
-    }
-}
-
-/// A file that is removed again unless it is kept.
-struct Unfinished(Option<PathBuf>);
-
-impl Unfinished {
-    /// Makes a file that only its owner may read: it has the hashes of passwords.
-    fn create(path: &Path) -> Result<(File, Self), BackupError> {
-        let mut options = OpenOptions::new();
-        let created = options.write(true).create_new(true).mode(0o600).open(path);
-        match created {
-            Ok(file) => Ok((file, Self(Some(path.to_owned())))),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(BackupError::FileExists(path.to_owned()))
-            }
-            Err(source) => Err(io_error(path, source)),
-        }
-    }
-
-    fn keep(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0
-            && let Err(error) = std::fs::remove_file(path)
-        {
-            tracing::warn!(path = %path.display(), %error, "an unfinished file could not be removed");
-        }
-    }
-}
-
-/// Where the copy of the database is meanwhile: on the disk that has room for the backup.
-fn beside(to: &Path) -> PathBuf {
-    let mut name = to.as_os_str().to_owned();
-    name.push(".database");
-    PathBuf::from(name)
-}
-
-fn directory_of(file: &Path) -> &Path {
-    match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
     }
 }

@@ -10,8 +10,8 @@ use crate::progress::Bar;
 use crate::storage::retention::{of_rooms, of_server, set_of_room, set_of_server};
 use crate::storage::sql::Connection;
 use crate::storage::{
-    AppendError, ControlError, Due, OpenError, ReadError, Record, Retention, RoomEvent, RoomId,
-    RoomRecord, RoomRetention, SqlError, Store, StoreAddress, StoreOptions, UnixMillis,
+    AppendError, ControlError, Due, Keeps, OpenError, ReadError, Record, Retention, RoomEvent,
+    RoomId, RoomRecord, RoomRetention, SqlError, Store, StoreAddress, StoreOptions, UnixMillis,
     connect_beside, database, require_directory,
 };
 
@@ -96,7 +96,7 @@ pub async fn retain(
     let database = config.database.clone();
     if database.is_none() {
         // Opening would make it: a rule for a directory that was mistyped is none for the server's.
-        require_directory(config.data())?;
+        require_directory(config.data(), Keeps::Everything)?;
     }
     let options = StoreOptions { database, ..StoreOptions::new(config.data()) };
     let opened = tokio::task::spawn_blocking(move || Store::open(&options)).await;

@@ -15,7 +15,9 @@ use super::error::OpenError;
 pub const FORMAT_VERSION: u32 = 1;
 
 /// The database; SQLite's own files beside it begin with its name.
-const DATABASE: &str = "folkmoot.sqlite";
+pub(crate) const DATABASE: &str = "folkmoot.sqlite";
+/// Who has it locked has the directory.
+pub(crate) const LOCK: &str = "lock";
 /// Says, in a directory without a database, that the database is in PostgreSQL.
 const IN_POSTGRES: &str = "POSTGRES";
 /// Says that the log is in Cassandra, and what else is here an index of it.
@@ -71,14 +73,18 @@ impl DataDirectory {
         }
         refuse_other(path, keeps)?;
         let lock = lock(path)?;
-        if let Some(mark) = keeps.mark() {
-            std::fs::write(path.join(mark), b"").map_err(io_error)?;
-        }
-        if version.is_none() {
-            std::fs::create_dir_all(log(path)).map_err(io_error)?;
-            write_version(path).map_err(io_error)?;
+        match version {
+            Some(_) => write_mark(path, keeps).map_err(io_error)?,
+            None => write_keeps(path, keeps).map_err(io_error)?,
         }
         Ok(Self { path: path.to_owned(), lock })
+    }
+
+    /// Makes and locks a directory, whatever is in it.
+    pub(crate) fn hold(path: &Path) -> Result<Self, OpenError> {
+        let made = std::fs::create_dir_all(path);
+        made.map_err(|source| OpenError::Io { path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned(), lock: lock(path)? })
     }
 
     /// Makes and locks a directory that is to become one, by [`write_version`], once it has been
@@ -89,12 +95,12 @@ impl DataDirectory {
         for entry in std::fs::read_dir(path).map_err(io_error)? {
             let name = entry.map_err(io_error)?.file_name();
             let name = name.to_string_lossy();
-            let is_ours = ["lock", "log", "attachments", "VERSION.tmp"].contains(&&*name);
+            let is_ours = [LOCK, "log", "attachments", "VERSION.tmp"].contains(&&*name);
             if !is_ours && !name.starts_with(DATABASE) {
                 return Ok(None);
             }
         }
-        Ok(Some(Self { path: path.to_owned(), lock: lock(path)? }))
+        Self::hold(path).map(Some)
     }
 
     /// Where the log's segments are.
@@ -136,10 +142,11 @@ pub(crate) fn database(path: &Path) -> PathBuf {
     path.join(DATABASE)
 }
 
-/// Refuses what is no data directory of this format; a server may have it open.
-pub(crate) fn require(path: &Path) -> Result<(), OpenError> {
+/// Refuses what is no data directory of this format, or that of another kind of store; a server may
+/// have it open.
+pub(crate) fn require(path: &Path, keeps: Keeps) -> Result<(), OpenError> {
     match read_version(path)? {
-        Some(_) => Ok(()),
+        Some(_) => refuse_other(path, keeps),
         None => Err(OpenError::NotADataDirectory { path: path.to_owned() }),
     }
 }
@@ -156,9 +163,7 @@ impl Drop for DataDirectory {
 fn is_empty(path: &Path) -> io::Result<bool> {
     for entry in std::fs::read_dir(path)? {
         let name = entry?.file_name();
-        if !["lock", "log", IN_POSTGRES, IN_CASSANDRA, "VERSION.tmp"]
-            .iter()
-            .any(|ours| name == *ours)
+        if ![LOCK, "log", IN_POSTGRES, IN_CASSANDRA, "VERSION.tmp"].iter().any(|ours| name == *ours)
         {
             return Ok(false);
         }
@@ -183,6 +188,17 @@ fn read_version(path: &Path) -> Result<Option<u32>, OpenError> {
     }
 }
 
+/// Makes an empty directory, or one in which all files are there, the data directory of a store.
+pub(crate) fn write_keeps(path: &Path, keeps: Keeps) -> io::Result<()> {
+    write_mark(path, keeps)?;
+    std::fs::create_dir_all(log(path))?;
+    write_version(path)
+}
+
+fn write_mark(path: &Path, keeps: Keeps) -> io::Result<()> {
+    keeps.mark().map_or(Ok(()), |mark| std::fs::write(path.join(mark), b""))
+}
+
 /// Says that a directory is a data directory of this format; all else in it is there already.
 pub(crate) fn write_version(path: &Path) -> io::Result<()> {
     let unfinished = path.join("VERSION.tmp");
@@ -194,7 +210,7 @@ pub(crate) fn write_version(path: &Path) -> io::Result<()> {
 }
 
 fn lock(path: &Path) -> Result<File, OpenError> {
-    let lock_path = path.join("lock");
+    let lock_path = path.join(LOCK);
     let io_error = |source| OpenError::Io { path: lock_path.clone(), source };
     let mut file = OpenOptions::new()
         .read(true)

@@ -36,7 +36,7 @@ mod wire;
 
 pub use address::StoreAddress;
 pub use cassandra::address::CassandraAddress;
-pub(crate) use check::{Findings, Looked, check, check_database, check_keyspace};
+pub(crate) use check::{Findings, Looked, check, check_database, check_keyspace, shown_pictures};
 pub use control::{
     Account, AccountDeletion, AccountDeletionBegun, Authority, Begun, Deletion, DeletionTarget,
     Device, DirectRoom, Invite, ModerationAction, ModerationEntry, NamePlaces, NamedUser,
@@ -50,7 +50,10 @@ pub use copy::{CopyError, Digest, Site};
 pub(crate) use copy::{Source, Target, carry};
 pub use directory::FORMAT_VERSION;
 pub(crate) use directory::require as require_directory;
-pub(crate) use directory::{DataDirectory, Keeps, database, log as log_directory, write_version};
+pub(crate) use directory::{
+    DATABASE, DataDirectory, Keeps, LOCK, database, log as log_directory, write_keeps,
+    write_version,
+};
 pub use error::{AppendError, ControlError, OpenError, ReadError};
 pub use ids::{
     AttachmentId, DeviceId, Lsn, Offset, PictureId, RoomId, Seq, UnixMillis, UserId, WriteEpoch,

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use rusqlite::OpenFlags;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::directory;
+use super::directory::{self, Keeps};
 use super::error::OpenError;
 use super::ids::{AttachmentId, Lsn, PictureId, UnixMillis};
 use super::log::segment::{self, End, SEGMENT_HEADER_LEN, SegmentHeader};
@@ -97,7 +97,7 @@ impl Moment {
         data: &Path,
         look: impl FnOnce(Lsn, Result<Vec<Opened>, OpenError>) -> Result<T, OpenError>,
     ) -> Result<(Connection, T), OpenError> {
-        directory::require(data)?;
+        directory::require(data, Keeps::Everything)?;
         let path = directory::database(data);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let holder = rusqlite::Connection::open_with_flags(&path, flags)?;
@@ -163,12 +163,16 @@ pub(crate) fn named_files(database: &Connection, now: UnixMillis) -> sql::Result
     };
     let attachments = statement.query_map([to_sql(now.as_u64())], attachment)?;
     let attachments = attachments.collect::<Result<Vec<_>, _>>()?;
+    Ok(NamedFiles { attachments, pictures: pictures(database)? })
+}
+
+/// The pictures that people show.
+pub(crate) fn pictures(database: &Connection) -> sql::Result<Vec<PictureId>> {
     let mut statement =
         database.prepare_cached("SELECT picture FROM users WHERE picture IS NOT NULL")?;
     let pictures = statement
         .query_map([], |row| Ok(PictureId::from_u64(row.get::<i64>(0)?.cast_unsigned())))?;
-    let pictures = pictures.collect::<Result<Vec<_>, _>>()?;
-    Ok(NamedFiles { attachments, pictures })
+    pictures.collect()
 }
 
 /// Has nobody show these pictures in a copy of a database.
@@ -177,6 +181,8 @@ pub(crate) fn forget_pictures(copy: &Path, pictures: &[PictureId]) -> Result<(),
         return Ok(());
     }
     let mut copy = rusqlite::Connection::open(copy)?;
+    // Without a journal in a file, which would outlive a kill and be applied to the next copy.
+    copy.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")?;
     let transaction = copy.transaction()?;
     for picture in pictures {
         let sql = "UPDATE users SET picture = NULL WHERE picture = ?1";

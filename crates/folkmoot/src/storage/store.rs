@@ -145,8 +145,23 @@ impl Store {
 
     /// The same with another disk under the log, for tests that make it fail.
     pub(crate) fn open_on(options: &StoreOptions, disk: impl Disk) -> Result<Self, OpenError> {
-        let disk: Arc<dyn Disk> = Arc::new(disk);
-        let directory = Arc::new(DataDirectory::open(&options.directory, Keeps::Everything)?);
+        let directory = DataDirectory::open(&options.directory, Keeps::Everything)?;
+        Self::open_in(options, Arc::new(directory), Arc::new(disk))
+    }
+
+    /// The same for a directory that is held already.
+    pub(crate) fn open_held(
+        options: &StoreOptions,
+        directory: Arc<DataDirectory>,
+    ) -> Result<Self, OpenError> {
+        Self::open_in(options, directory, Arc::new(RealDisk))
+    }
+
+    fn open_in(
+        options: &StoreOptions,
+        directory: Arc<DataDirectory>,
+        disk: Arc<dyn Disk>,
+    ) -> Result<Self, OpenError> {
         let connection = open_writer(&directory.database())?;
         note_place(&connection, &directory.database(), options.restored)?;
         let applied = applied_lsn(&connection)?;

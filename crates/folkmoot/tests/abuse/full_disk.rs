@@ -55,7 +55,7 @@ fn fill(path: &Path) {
 
 /// Fails where this system does not let a test mount a disk of its own: who wants to pass over that
 /// says so to the test runner.
-fn must_mount(mount: &Path) {
+pub(crate) fn must_mount(mount: &Path) {
     std::fs::create_dir_all(mount).expect("the temporary directory is writable");
     let tried = Command::new("unshare")
         .args(["--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "tmpfs"])

@@ -6,7 +6,7 @@ mod collusion;
 mod crowds;
 mod direct_messages;
 mod edges;
-mod full_disk;
+pub(crate) mod full_disk;
 mod half_open;
 mod killed;
 mod silent_sockets;

@@ -14,10 +14,13 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::process::listening_with;
+use crate::profiles::png;
 use crate::support::{Account, Client, PATIENT, Scratch, exchange};
 
 /// Who write at once.
 const WRITERS: usize = 3;
+/// Taken while everything changes.
+const BACKUPS: usize = 6;
 /// Acknowledged before the backup begins.
 const ACKED_BEFORE: usize = 300;
 
@@ -29,7 +32,12 @@ struct Process {
 
 impl Process {
     fn start(scratch: &Scratch, data: &Path) -> Self {
-        let limits = "messages_per_second = 0\naccounts_per_minute = 0\nsearches_per_minute = 0";
+        let unlimited = ["accounts", "searches", "edits", "reactions", "uploads", "changes"];
+        let unlimited = unlimited.map(|of| format!("{of}_per_minute = 0\n")).concat();
+        let limits = format!(
+            "messages_per_second = 0\nprofile_changes_per_minute = 0\n\
+             cursors_per_minute = 0\n{unlimited}"
+        );
         let settings = scratch.file("folkmoot.toml", &format!("[limits]\n{limits}\n{PATIENT}"));
         let (child, address) = listening_with(data, &settings);
         Self { child, address }
@@ -219,6 +227,81 @@ async fn a_backup_of_a_server_under_load_has_all_that_was_acknowledged_before_it
     assert_ne!(recovered["epoch"].as_str(), epoch);
     let last = found.last().unwrap().0;
     assert_eq!(client.say(&room, "later", "and it goes on").await, last + 1);
+}
+
+/// Changes something of every kind until told to stop: edits, deletions, files, pictures, pins,
+/// reactions, and how far one has read.
+async fn change(
+    server: SocketAddr,
+    anna: Account,
+    mut client: Client,
+    room: String,
+    stops: Arc<AtomicBool>,
+) {
+    let picture = png(16, 16);
+    let upload = format!("POST /api/v1/rooms/{room}/attachments?name=leaves.txt");
+    for round in 0.. {
+        if stops.load(Ordering::Relaxed) {
+            return;
+        }
+        let file = exchange(server, &upload, Some(&anna.token), &[], b"dried leaves").await.json();
+        let key = format!("changed {round}");
+        let said = json!({"room": room, "key": key, "body": "x", "attachments": [file["id"]]});
+        let seq = client.call("message.send", said).await["seq"].clone();
+        let on = |more: Value| {
+            let mut request = json!({"room": room, "seq": seq});
+            let more = more.as_object().expect("an object").clone();
+            request.as_object_mut().expect("an object").extend(more);
+            request
+        };
+        client.call("message.edit", on(json!({"body": "y"}))).await;
+        client.call("message.react", on(json!({"emoji": "🍵", "on": true}))).await;
+        client.call("message.pin", on(json!({"on": true}))).await;
+        client.call("read.set", json!({"room": room, "seq": seq})).await;
+        let line = "PUT /api/v1/me/picture";
+        let shown = exchange(server, line, Some(&anna.token), &[], &picture).await;
+        assert_eq!(shown.status, 200, "{shown:?}");
+        if round % 2 == 0 {
+            client.call("message.delete", on(json!({}))).await;
+        } else {
+            client.call("message.pin", on(json!({"on": false}))).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn backups_amid_edits_deletions_files_and_pictures_are_whole() {
+    let scratch = Scratch::new();
+    let data = scratch.path().join("data");
+    let server = Process::start(&scratch, &data);
+    let anna = server.sign_up("anna").await;
+    let mut client = server.connect(&anna).await;
+    let stops = Arc::new(AtomicBool::new(false));
+    let mut changing = Vec::new();
+    for n in 0..WRITERS {
+        let room = client.create_room(&format!("Tea {n}")).await;
+        let (client, anna) = (server.connect(&anna).await, anna.clone());
+        changing.push(tokio::spawn(change(server.address, anna, client, room, stops.clone())));
+    }
+    for n in 0..BACKUPS {
+        let at = |name: &str| scratch.path().join(format!("{name}{n}"));
+        let (from, file, other) = (data.clone(), at("monday"), at("other"));
+        let tasks = move || {
+            let backed_up = folkmoot(&from, &["backup", text(&file)]);
+            assert!(backed_up.status.success(), "{backed_up:?}");
+            let said = String::from_utf8_lossy(&backed_up.stderr).into_owned();
+            assert!(!said.contains("is missing"), "{said}");
+            let restored = folkmoot(&other, &["restore", text(&file)]);
+            assert!(restored.status.success(), "{restored:?}");
+            let checked = folkmoot(&other, &["check"]);
+            assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+        };
+        tokio::task::spawn_blocking(tasks).await.unwrap();
+    }
+    stops.store(true, Ordering::Relaxed);
+    for changing in changing {
+        changing.await.unwrap();
+    }
 }
 
 /// A backup of a small server that has stopped.

@@ -8,7 +8,11 @@ use std::process::{Command, Output};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::profiles::{LIMITS, png, show};
 use crate::support::Server;
+
+/// Looks at a server that changes; some meet a change.
+const CHECKS: usize = 40;
 
 fn check(data: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
@@ -134,6 +138,27 @@ async fn a_missing_file_and_one_that_was_cut_short_are_found() {
     finds(&furnished.data(), &[name, "has 5 bytes", "12"]);
     std::fs::remove_file(&file).unwrap();
     finds(&furnished.data(), &[name, "is missing"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_picture_that_is_replaced_meanwhile_is_no_damage_and_one_that_is_missing_is() {
+    let mut server = Server::with(LIMITS).await;
+    let anna = server.sign_up("anna").await;
+    let picture = png(32, 32);
+    show(&server, &anna, &picture).await;
+    let data = server.data();
+    let checking =
+        tokio::task::spawn_blocking(move || (0..CHECKS).map(|_| verdict(&data)).collect());
+    while !checking.is_finished() {
+        assert_eq!(show(&server, &anna, &picture).await.status, 200);
+    }
+    let verdicts: Vec<Result<String, String>> = checking.await.unwrap();
+    assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
+    server.stop().await;
+    let portraits = server.data().join("attachments/portraits");
+    let portrait = std::fs::read_dir(portraits).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_file(&portrait).unwrap();
+    finds(&server.data(), &[portrait.to_str().unwrap(), "is missing"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,6 +18,7 @@ mod directory;
 mod erasure;
 mod furnished;
 mod http_api;
+mod interrupted;
 mod limits;
 mod load;
 mod membership;

@@ -128,6 +128,35 @@ async fn a_migration_that_is_killed_goes_on_and_nothing_is_there_twice() {
     assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
 }
 
+/// Migrates until the users are there, and is killed then.
+fn migrate_killed_early(data: &Path, from: &str, to: &str) {
+    let mut child = folkmoot(data, &["migrate", from, to]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("users")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_whose_source_has_changed_since_it_was_killed_is_refused_by_name() {
+    let scratch = Scratch::new();
+    let at = |name: &str| scratch.path().join(name);
+    let (data, to) = (at("data"), at("to"));
+    let seed = ["seed", "--users", "6000", "--room", "6000:30000"];
+    assert!(folkmoot(&data, &seed).output().unwrap().status.success());
+    migrate_killed_early(&at("files"), text(&data), text(&to));
+    let (mut child, server) = crate::process::listening(&data);
+    crate::support::Account::sign_up(server, "late").await;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let again = migrate(&at("files"), text(&data), text(&to));
+    refused(&again, &["has changed since", "remove the directory"]);
+    std::fs::remove_dir_all(&to).unwrap();
+    let there = tables(&migrate(&at("files"), text(&data), text(&to)));
+    assert!(there.iter().any(|line| line.starts_with("users: 6001 rows")), "{there:?}");
+    assert!(folkmoot(&to, &["check"]).output().unwrap().status.success());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_migration_never_touches_what_is_served_or_full_or_of_a_later_version() {
     let mut furnished = Furnished::stopped(Server::start().await).await;

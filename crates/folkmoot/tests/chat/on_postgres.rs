@@ -99,12 +99,16 @@ async fn a_backup_of_either_store_is_restored_into_either_while_the_server_goes_
     let data = furnished.server.data();
     let beside = |name: &str| furnished.server.beside(name);
     let (file, embedded, other) = (beside("monday"), beside("embedded"), beside("other"));
-    let (second, last) = (beside("tuesday"), beside("last"));
+    let (second, last, mistyped) = (beside("tuesday"), beside("last"), beside("mistyped"));
     let text = |path: &Path| path.to_str().unwrap().to_owned();
     furnished.server.restart().await;
     let said = done(&task(&data, &database, &["backup", &text(&file)]));
     assert!(said.contains("1 files"), "{said}");
     refused(&task(&data, &database, &["backup", &text(&file)]), &["is there already"]);
+    // Its files would all be missing.
+    let output = task(&mistyped, &database, &["backup", &text(&second)]);
+    refused(&output, &["mistyped", "neither empty nor a data directory"]);
+    assert!(!second.exists());
     furnished.server.stop().await;
 
     // PostgreSQL into a data directory, that into a backup, and this into another database.

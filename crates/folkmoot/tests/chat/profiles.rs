@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 
 use crate::support::{Account, Bytes, Server};
 
-const LIMITS: &str = "[limits]\naccounts_per_minute = 0\nprofile_changes_per_minute = 0\n";
+pub(crate) const LIMITS: &str =
+    "[limits]\naccounts_per_minute = 0\nprofile_changes_per_minute = 0\n";
 
-fn png(width: u32, height: u32) -> Vec<u8> {
+pub(crate) fn png(width: u32, height: u32) -> Vec<u8> {
     let image = RgbImage::from_fn(width, height, |x, y| Rgb([x as u8, y as u8, 90]));
     let mut bytes = Vec::new();
     let written =
@@ -34,7 +35,7 @@ fn announcing(width: u32, height: u32) -> Vec<u8> {
     bytes
 }
 
-async fn show(server: &Server, account: &Account, picture: &[u8]) -> Bytes {
+pub(crate) async fn show(server: &Server, account: &Account, picture: &[u8]) -> Bytes {
     server.exchange("PUT /api/v1/me/picture", account, &[], picture).await
 }
 

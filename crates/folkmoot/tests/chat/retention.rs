@@ -311,6 +311,29 @@ async fn the_command_deletes_by_age_and_count_in_a_room_of_a_hundred_thousand_me
 }
 
 #[test]
+fn the_command_that_is_killed_amid_its_deletion_loses_nothing_and_goes_on_when_given_again() {
+    let scratch = Scratch::new();
+    let (data, _) = seeded(&scratch, 30_000);
+    let mut killed = 0;
+    for wait_ms in (20..).step_by(20).take(12) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
+        command.arg("--data").arg(&data).args(["retention", "--messages", "500"]);
+        let mut child = command.spawn().expect("the binary was built");
+        std::thread::sleep(std::time::Duration::from_millis(wait_ms));
+        killed += u32::from(child.try_wait().expect("it is ours").is_none());
+        child.kill().expect("our own child can be killed");
+        child.wait().expect("it was not waited for");
+        is_whole(&data);
+    }
+    assert!(killed > 0, "it was never killed amid its work");
+    says(&data, &["retention", "--messages", "500"]);
+    let checked = says(&data, &["check"]);
+    assert!(checked.contains("500 messages in 1 rooms"), "{checked}");
+    let said = says(&data, &["retention"]);
+    assert!(said.contains("0 messages were deleted"), "{said}");
+}
+
+#[test]
 fn a_rule_for_a_directory_that_is_none_is_refused_and_makes_none() {
     let scratch = Scratch::new();
     let data = scratch.path().join("mistyped");

@@ -15,7 +15,8 @@ use super::moment::{Moment, NamedFiles};
 use super::postgres::address::DatabaseAddress;
 use super::postgres::open::connect_beside;
 use super::sql::Connection;
-use super::{UnixMillis, directory};
+use super::sqlite::open_reader;
+use super::{PictureId, StoreAddress, UnixMillis, directory};
 
 /// More lines would help nobody; the number of all is told.
 const LINES_MAX: usize = 200;
@@ -100,6 +101,22 @@ pub(crate) fn check_keyspace(
     let place = address.to_string();
     let named = check_rows(&fetched.connection, now, &place, &mut looked, findings);
     Ok((looked, named))
+}
+
+/// The pictures that people show now. Blocks.
+pub(crate) fn shown_pictures(
+    data: &Path,
+    address: Option<&StoreAddress>,
+) -> Result<Vec<PictureId>, OpenError> {
+    let read = |database: &Connection| super::moment::pictures(database).map_err(OpenError::from);
+    match address {
+        None => read(&open_reader(&directory::database(data))?),
+        Some(StoreAddress::Postgres(address)) => read(&connect_beside(address)?),
+        Some(StoreAddress::Cassandra(address)) => {
+            let fetched = cassandra::beside::fetch(address)?;
+            fetched.map_or_else(|| Ok(Vec::new()), |fetched| read(&fetched.connection))
+        }
+    }
 }
 
 fn check_rows(

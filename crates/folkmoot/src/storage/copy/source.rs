@@ -37,7 +37,7 @@ impl Source {
                 if !path.join("VERSION").exists() {
                     return Err(CopyError::NoData(site.clone()));
                 }
-                directory::require(path)?;
+                directory::require(path, Keeps::Everything)?;
                 let directory = DataDirectory::open(path, Keeps::Everything)?;
                 let connection = settled(&directory)?;
                 let mark = mark_of_directory(&connection, &directory)?;
@@ -57,6 +57,11 @@ impl Source {
             }
             Site::Keyspace(address) => Self::fetch(address),
         }
+    }
+
+    /// The same under a mark of the caller's, who knows what the store has been made of.
+    pub(crate) fn marked(self, mark: String) -> Self {
+        Self { mark, ..self }
     }
 
     fn fetch(address: &CassandraAddress) -> Result<Self, CopyError> {
