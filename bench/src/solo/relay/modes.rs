@@ -226,7 +226,7 @@ impl Backend {
             ))?;
             let created = begun.elapsed();
             if let Some(body) = body {
-                ask(&mut self.api, &body)?;
+                ask(&mut self.api, "broadcast", &body)?;
             }
             let delivered = reading.join().expect("reading does not panic")?;
             Ok(Times { created, delivered })

@@ -46,7 +46,7 @@ pub async fn restore(config: &Config, from: &Path) -> Result<RestoredBackup, Bac
         let restored = match &config.database {
             Some(address) => unpack_into_database(&from, &places, address, mark),
             None => unpack(&from, &places)
-                .and_then(|files| Ok((Some(open(&places.data, held.clone())?), files))),
+                .and_then(|files| Ok((Some(open(&places.data, &held)?), files))),
         };
         match restored {
             Ok(restored) => places.release().map(|()| restored),
@@ -107,7 +107,7 @@ fn fill(
 }
 
 /// Begins the new epoch.
-fn open(data: &Path, held: Arc<DataDirectory>) -> Result<Store, BackupError> {
+fn open(data: &Path, held: &Arc<DataDirectory>) -> Result<Store, BackupError> {
     let restored = storage::Restored::Yes;
     Ok(Store::open_held(&StoreOptions { restored, ..StoreOptions::new(data) }, held)?)
 }

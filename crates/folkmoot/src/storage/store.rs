@@ -146,29 +146,31 @@ impl Store {
     /// The same with another disk under the log, for tests that make it fail.
     pub(crate) fn open_on(options: &StoreOptions, disk: impl Disk) -> Result<Self, OpenError> {
         let directory = DataDirectory::open(&options.directory, Keeps::Everything)?;
-        Self::open_in(options, Arc::new(directory), Arc::new(disk))
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        Self::open_in(options, &Arc::new(directory), &disk)
     }
 
     /// The same for a directory that is held already.
     pub(crate) fn open_held(
         options: &StoreOptions,
-        directory: Arc<DataDirectory>,
+        directory: &Arc<DataDirectory>,
     ) -> Result<Self, OpenError> {
-        Self::open_in(options, directory, Arc::new(RealDisk))
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        Self::open_in(options, directory, &disk)
     }
 
     fn open_in(
         options: &StoreOptions,
-        directory: Arc<DataDirectory>,
-        disk: Arc<dyn Disk>,
+        directory: &Arc<DataDirectory>,
+        disk: &Arc<dyn Disk>,
     ) -> Result<Self, OpenError> {
         let connection = open_writer(&directory.database())?;
         note_place(&connection, &directory.database(), options.restored)?;
         let applied = applied_lsn(&connection)?;
         let recovered = Segments::recover(&directory.log(), applied)?;
         let segments = Arc::new(recovered.segments);
-        let mut mover = Mover::new(Arc::clone(&segments), Arc::clone(&disk), applied);
-        replay(&mut mover, &connection, applied, recovered.last_lsn, &directory)?;
+        let mut mover = Mover::new(Arc::clone(&segments), Arc::clone(disk), applied);
+        replay(&mut mover, &connection, applied, recovered.last_lsn, directory)?;
         let stream_epoch = connection.query_row("SELECT epoch FROM store", [], |row| row.get(0))?;
 
         let progress = Arc::new(Progress::new(recovered.last_lsn));
@@ -178,7 +180,7 @@ impl Store {
         };
         let queue = Arc::new(Queue::new(Arc::clone(&progress), limits));
         let log = LogWriter::start(LogWriterStart {
-            disk: Arc::clone(&disk),
+            disk: Arc::clone(disk),
             segments: Arc::clone(&segments),
             queue: Arc::clone(&queue),
             progress: Arc::clone(&progress),
@@ -190,7 +192,7 @@ impl Store {
         .map_err(|source| OpenError::Io { path: directory.log(), source })?;
         // Only now that a segment follows them may all older ones go; else they would pile up with
         // each start.
-        segments.remove_applied(recovered.last_lsn, &*disk);
+        segments.remove_applied(recovered.last_lsn, &**disk);
         let mut reading = Vec::new();
         for _ in 0..options.readers.max(1) {
             reading.push(Reader::Sqlite(open_reader(&directory.database())?));
@@ -208,7 +210,7 @@ impl Store {
             taken_over: None,
             threads: Mutex::new(None),
         };
-        let threads = inner.spawn(log, mover, connection, reading, &directory)?;
+        let threads = inner.spawn(log, mover, connection, reading, directory)?;
         *inner.threads.lock() = Some(threads);
         Ok(Self(Arc::new(inner)))
     }

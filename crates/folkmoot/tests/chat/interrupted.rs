@@ -268,7 +268,7 @@ fn a_backup_of_a_later_version_is_refused_and_nothing_is_written() {
     refused(&restore(), &["format \"9\"", "format 1"]);
     assert!(!other.exists(), "it was refused after something was written");
 
-    let mut bytes = whole.clone();
+    let mut bytes = whole;
     bytes[8] = 9;
     let head = crc32c::crc32c(&bytes[..12]).to_le_bytes();
     bytes[12..16].copy_from_slice(&head);
