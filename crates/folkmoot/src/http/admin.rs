@@ -110,7 +110,9 @@ async fn change_user(
     code: DisconnectCode,
 ) -> Result<(), Refused> {
     let changed = server.administration().change_user(by.user(), user, change, server.now()).await;
-    if changed.map_err(|error| control_failure(&error))? {
+    let has_changed = changed.map_err(|error| control_failure(&error))?;
+    // Somebody may have changed it before and not come to tell.
+    if has_changed || change == UserChange::Disabled(true) {
         let told = server.user(user).disconnect(code).await;
         told.map_err(|error| failure(&error))?;
     }

@@ -223,6 +223,9 @@ impl Room {
     #[event]
     async fn on_moved(&mut self, event: &Published<Moved>, ctx: &mut Context<Self>) {
         self.forget_lost(&event.payload, ctx);
+        if event.payload.has_lost {
+            self.look_for_blocks().await;
+        }
     }
 
     /// Judges a command; the answer comes once what it led to is durable.
@@ -353,12 +356,7 @@ impl Room {
 
     /// One of the two in a direct conversation blocks the other, or lifts the block.
     pub(crate) async fn set_blocked(&mut self, by: UserId, on: bool) {
-        if let Some(state) = &mut self.state {
-            match on {
-                true => state.blockers.insert(by),
-                false => state.blockers.remove(&by),
-            };
-        }
+        self.set_block(by, on);
     }
 
     /// The room is being deleted: nobody gets at it any more, and who looks at it is told.

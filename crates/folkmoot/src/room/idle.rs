@@ -6,6 +6,8 @@ use althing::{Context, Handler};
 use super::CheckIdle;
 use super::actor::Room;
 use crate::nodes::Moved;
+use crate::storage::UserId;
+use crate::storage::contract::Directory;
 
 impl Room {
     /// Forgets connections of nodes that are gone.
@@ -14,6 +16,31 @@ impl Room {
         self.note_online();
         for lost in gone {
             self.tell_leaving(lost.user, std::slice::from_ref(&lost), ctx);
+        }
+    }
+
+    /// A node was lost, which may have stored that one of the two in a direct conversation has
+    /// blocked the other, and have told nobody.
+    pub(super) async fn look_for_blocks(&mut self) {
+        let Some((low, high)) = self.state.as_ref().and_then(|state| state.pair) else { return };
+        for (by, other) in [(low, high), (high, low)] {
+            match self.ports.streams().blocked(by).await {
+                Ok(blocked) => {
+                    let on = blocked.iter().any(|account| account.id == other);
+                    self.set_block(by, on);
+                }
+                Err(error) => tracing::warn!(room = %self.id, %error, "blocks are as they were"),
+            }
+        }
+    }
+
+    /// One of the two in a direct conversation blocks the other, or lifts the block.
+    pub(super) fn set_block(&mut self, by: UserId, on: bool) {
+        if let Some(state) = &mut self.state {
+            match on {
+                true => state.blockers.insert(by),
+                false => state.blockers.remove(&by),
+            };
         }
     }
 }

@@ -44,6 +44,8 @@ pub(crate) struct User {
     pub(super) unsaved: BTreeMap<RoomId, Unsaved>,
     /// `None` on a server alone.
     moves: Option<Box<Subscription>>,
+    /// A node was lost since the store was read.
+    pub(super) is_in_doubt: bool,
 }
 
 /// A cursor that has moved in memory only.
@@ -91,6 +93,7 @@ impl User {
             owed: Vec::new(),
             unsaved: BTreeMap::new(),
             moves: None,
+            is_in_doubt: false,
         };
         user.reload().await?;
         Ok(user)
@@ -428,11 +431,12 @@ impl User {
         ctx: &mut Context<Self>,
     ) {
         let limit = self.ports.limits().connections_per_user_max;
+        // One that comes twice, because the answer to the first time was lost, is one.
+        self.connections.retain(|known| known.client != connection.client);
         if self.connections.len() >= limit {
             reply.send(Err(UserError::TooManyConnections(limit)));
             return;
         }
-        self.connections.retain(|known| known.client != connection.client);
         self.connections.reserve_exact(1);
         self.connections.push(connection);
         self.stay(ctx);

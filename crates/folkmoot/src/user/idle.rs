@@ -1,10 +1,14 @@
-//! When a user leaves memory: after two quiet checks without a connection.
+//! When a user leaves memory, after two quiet checks without a connection; and what it looks at
+//! again when a node was lost.
 
 use althing::{Context, Handler, TimerId};
+use folkmoot_protocol::DisconnectCode;
 
 use super::CheckIdle;
 use super::actor::User;
 use crate::nodes::Moved;
+use crate::storage::DeviceId;
+use crate::storage::contract::Directory;
 
 /// How long nobody has been connected.
 #[derive(Debug, Default)]
@@ -40,10 +44,38 @@ impl User {
         if self.connections.is_empty() && before > 0 {
             self.check_idle(ctx);
         }
-        // A room there may have let the user in or out, and have told nobody before it was lost.
-        if moved.has_lost && self.stream.is_settled() && self.reload().await.is_err() {
-            ctx.passivate();
+        self.is_in_doubt |= moved.has_lost;
+        self.look_again(ctx).await;
+    }
+
+    /// After the loss of a node: it may have stored that the user came into a room or left one, or
+    /// that devices are signed out, and have told nobody. Waits until what is under way to the disk
+    /// is there.
+    pub(super) async fn look_again(&mut self, ctx: &mut Context<Self>) {
+        if !self.is_in_doubt || !self.stream.is_settled() {
+            return;
         }
+        self.is_in_doubt = false;
+        let devices = match self.connections.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.ports.streams().devices(self.id).await,
+        };
+        let (Ok(devices), Ok(())) = (devices, self.reload().await) else {
+            return self.give_up(ctx);
+        };
+        let is_out = |device: DeviceId| devices.iter().all(|known| known.id != device);
+        for connection in self.connections.iter().filter(|known| is_out(known.device)) {
+            connection.line.close(DisconnectCode::InvalidToken);
+        }
+    }
+
+    /// The store cannot be read. The user comes back with the next message and knows of no
+    /// connection then, so that nobody could end one: they are to come in anew.
+    pub(super) fn give_up(&mut self, ctx: &mut Context<Self>) {
+        for connection in self.connections.drain(..) {
+            connection.line.close(DisconnectCode::ServerError);
+        }
+        ctx.passivate();
     }
 }
 

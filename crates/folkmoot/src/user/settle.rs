@@ -29,7 +29,10 @@ impl Handler<Settled> for User {
             self.stream.publish(of_user(&pending.record));
             pending.acknowledge.done();
         }
-        let Some(error) = failed else { return self.wait(ctx) };
+        let Some(error) = failed else {
+            self.wait(ctx);
+            return self.look_again(ctx).await;
+        };
         tracing::warn!(user = %self.id, %error, "appends failed");
         let failed = self.stream.take_back();
         // The state is ahead of the disk.
@@ -38,8 +41,9 @@ impl Handler<Settled> for User {
             let news = pending.acknowledge.failed(|| UserError::Append(error.clone()));
             self.owe(news, ctx);
         }
-        if reloaded.is_err() {
-            ctx.passivate();
+        match reloaded {
+            Ok(()) => self.look_again(ctx).await,
+            Err(_) => self.give_up(ctx),
         }
     }
 }

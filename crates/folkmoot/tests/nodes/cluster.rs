@@ -233,13 +233,13 @@ impl Cluster {
         tokio::time::timeout(PATIENCE, answers).await.expect("it does in time");
     }
 
-    /// Takes all devices out of the database, and tells nobody.
-    pub(crate) async fn sign_everybody_out(&self) {
+    /// Changes the database, and tells nobody.
+    pub(crate) async fn store(&self, sql: &str) {
         let url = self.postgres.url();
         let (client, connection) =
             tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("it is there");
         tokio::spawn(connection);
-        client.batch_execute("DELETE FROM folkmoot.devices").await.expect("it may be done");
+        client.batch_execute(sql).await.expect("it may be done");
     }
 
     /// Kills all that is left, and removes what it has written.
@@ -293,9 +293,10 @@ pub(crate) async fn request(
     body: &str,
 ) -> (String, String) {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).await.expect("the node is up");
+    let kind = if body.starts_with('{') { "application/json" } else { "text/plain" };
     let request = format!(
         "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\n\
-         authorization: Bearer {token}\r\ncontent-length: {}\r\n\r\n{body}",
+         authorization: Bearer {token}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
     socket.write_all(request.as_bytes()).await.expect("the node reads");

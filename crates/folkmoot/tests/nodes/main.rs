@@ -6,9 +6,11 @@ mod account;
 mod cluster;
 #[path = "../kill/connection.rs"]
 mod connection;
+mod moments;
 mod person;
 mod rolling;
 mod stopping;
+mod untold;
 
 use folkmoot_protocol::RoomId;
 use folkmoot_protocol::chat::Attachment;
@@ -254,24 +256,5 @@ async fn files_search_and_signing_out_count_on_every_node() {
     let (head, _) = request(cluster.port(1), "DELETE", path, &person.token, "").await;
     assert!(head.starts_with("HTTP/1.1 204"), "{head}");
     person.is_hung_up().await;
-    cluster.end().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn who_was_signed_out_while_their_node_died_is_hung_up_by_the_next_one() {
-    let mut cluster = Cluster::start("signed-out", 2).await;
-    // All are connected to the first node; of so many, some live on the second one.
-    let mut people = Vec::new();
-    while cluster.nodes[1].live("folkmoot.user").await == 0 {
-        assert!(people.len() < 60, "nobody lives on the second node");
-        let name = format!("person{}", people.len());
-        let account = Account::sign_up(cluster.port(0), &name).await;
-        people.push(Person::connect(cluster.port(0), &account.token).await);
-    }
-    // As if the second node had died between the change of the database and the news of it.
-    cluster.sign_everybody_out().await;
-    cluster.kill(1).await;
-    let hung_up = people.iter_mut().map(|person| Box::pin(person.is_hung_up()));
-    futures_util::future::select_all(hung_up).await;
     cluster.end().await;
 }

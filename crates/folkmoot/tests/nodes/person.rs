@@ -7,7 +7,7 @@ use folkmoot_protocol::chat::RoomEvent;
 use folkmoot_protocol::frame::{
     Error, Outcome, Publication, PushKind, Reply, Request, SubscribeRequest,
 };
-use folkmoot_protocol::rpc::{MessageSend, Method};
+use folkmoot_protocol::rpc::{DevicesList, MessageSend, Method};
 use folkmoot_protocol::{Channel, Format, RoomId};
 use tokio::time::timeout;
 
@@ -153,6 +153,20 @@ impl Person {
             }
         }
         texts
+    }
+
+    /// The texts of messages that have come and were not looked at.
+    pub(crate) async fn has_heard(&mut self) -> Vec<String> {
+        // Its answer comes behind them.
+        self.call(&DevicesList {}).await;
+        let events = self.heard.drain(..).map(|publication| {
+            serde_json::from_slice::<RoomEvent>(&publication.data).expect("as documented")
+        });
+        let text = |event| match event {
+            RoomEvent::Message(message) => Some(message.body),
+            _ => None,
+        };
+        events.filter_map(text).collect()
     }
 
     async fn publication(&mut self) -> Publication {
