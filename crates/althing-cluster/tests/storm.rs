@@ -194,7 +194,7 @@ async fn storm(seed: u64, lasts: Duration) {
         let clerk = last.node.get::<Clerk>(format!("clerk-{n}"));
         assert_eq!(clerk.add(1).timeout(PATIENCE).await, Ok(2));
     }
-    let book = scene.book.lock();
+    let book = std::mem::take(&mut *scene.book.lock());
     for ((actor, sender), count) in scene.sent.iter().filter(|(_, count)| **count > 0) {
         let heard = book.get(&(actor.clone(), *sender)).cloned().unwrap_or_default();
         let wanted: Vec<u64> = (0..*count).collect();
