@@ -1,7 +1,7 @@
 //! What one server consists of: its node, store, settings and limits. Everything hangs off a
 //! `Server`, so two of them fit into one process, and so into one test.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use althing::{Actor, ActorRef, Incarnation, Node, Start, Topic, TopicOptions};
@@ -14,6 +14,7 @@ use crate::account::familiar::Familiar;
 use crate::account::pool::PasswordPool;
 use crate::account::token::{Token, TokenHash};
 use crate::attachment::Attachments;
+use crate::attachment::of_user::UserUploads;
 use crate::config::Config;
 use crate::goodbye::Goodbye;
 use crate::limits::Limits;
@@ -98,6 +99,17 @@ impl Server {
         attachments: Attachments,
         beginning: Beginning,
     ) -> Arc<Self> {
+        let kept = (store, index, attachments);
+        Arc::new_cyclic(|server| Self::build(server, config, kept, beginning))
+    }
+
+    /// `server` is what is built: actors may ask for it once it is there.
+    fn build(
+        server: &Weak<Self>,
+        config: Config,
+        (store, index, attachments): (Store, Option<Index>, Attachments),
+        beginning: Beginning,
+    ) -> Self {
         let Beginning { setup, settings, nodes } = beginning;
         let nodes = nodes.map(Arc::new);
         let metrics = Arc::new(Metrics::default());
@@ -113,6 +125,7 @@ impl Server {
             move |node: Node| Ports::new(node, common.clone())
         };
         let (for_rooms, for_users) = (ports.clone(), ports.clone());
+        let for_uploads = server.clone();
         let mut node = Node::builder("folkmoot")
             .actor(move |start: Start<Room>| {
                 let (id, ports) = (start.key_as::<RoomId>(), for_rooms(start.node()));
@@ -122,13 +135,17 @@ impl Server {
                 let (id, ports) = (start.key_as::<UserId>(), for_users(start.node()));
                 async move { User::load(id?, ports).await }
             })
+            .actor(move |start: Start<UserUploads>| {
+                let (id, server) = (start.key_as::<UserId>(), for_uploads.clone());
+                async move { Ok(UserUploads::new(id?, server)) }
+            })
             .event::<Arc<Publication>>("folkmoot.publication")
             .event::<Arc<Coming>>("folkmoot.coming");
         if let Some(nodes) = &nodes {
             node = node.cluster(nodes.way());
         }
         let node = node.build();
-        Arc::new(Self {
+        Self {
             deletions: Rounds::default(),
             keeper: Rounds::default(),
             metrics,
@@ -152,7 +169,7 @@ impl Server {
             config,
             store,
             attachments,
-        })
+        }
     }
 
     /// The streams of rooms and users.
@@ -216,6 +233,11 @@ impl Server {
 
     pub(crate) fn user(&self, user: UserId) -> ActorRef<User> {
         self.ports.node.get::<User>(user)
+    }
+
+    /// The files of a user that come in pieces.
+    pub(crate) fn uploads(&self, user: UserId) -> ActorRef<UserUploads> {
+        self.ports.node.get::<UserUploads>(user)
     }
 
     /// Whether somebody may be in memory, here or on the node where they live.

@@ -1,6 +1,6 @@
-//! Files of messages. `upload` takes one in, also one that comes in `pieces`; `download` hands it out;
-//! `sweep` removes what nobody keeps. Rows are in the store, bytes in `objects`, and who may use a
-//! file in a message is the room's to decide.
+//! Files of messages. `upload` takes one in, also one that comes in `pieces` (`reading`, `of_user`);
+//! `download` hands it out; `sweep` removes what nobody keeps. Rows are in the store, bytes in
+//! `objects`, and who may use a file in a message is the room's to decide.
 //!
 //! A file is shown in the page only if this server decoded it as an image; everything else is only
 //! ever saved.
@@ -11,10 +11,12 @@ mod file_name;
 mod kept;
 pub(crate) mod media_type;
 mod objects;
+pub(crate) mod of_user;
 mod picture;
 pub(crate) mod pieces;
 mod places;
 pub(crate) mod portrait;
+mod reading;
 mod sweep;
 #[cfg(test)]
 mod tests;
@@ -40,6 +42,7 @@ use crate::wire;
 use objects::Objects;
 use pieces::Pieces;
 use places::Places;
+use reading::Reading;
 
 /// Images decoded at once: each may take hundreds of megabytes while it is.
 const DECODING_MAX: usize = 1;
@@ -51,6 +54,7 @@ pub(crate) struct Attachments {
     decoding: Semaphore,
     uploading: Places,
     pieces: Pieces,
+    reading: Reading,
     to_sweep: Notify,
 }
 
@@ -62,6 +66,7 @@ impl Attachments {
             decoding: Semaphore::new(DECODING_MAX),
             uploading: Places::of_whole_files(),
             pieces: Pieces::default(),
+            reading: Reading::default(),
             to_sweep: Notify::new(),
         })
     }

@@ -2,14 +2,15 @@
 //! not for the file, and after a loss of the connection the next piece follows the last one.
 //!
 //! An upload in pieces is the upload of `upload`, whose body the pieces are: the same limits hold,
-//! and the same is left behind by one that fails, which is nothing. It is known to this node alone
-//! and to nobody but its user; after a restart its sender begins anew.
+//! and the same is left behind by one that fails, which is nothing. It is known to one node, that of
+//! its user's `of_user`, and to nobody but its user; after a restart its sender begins anew.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use althing::Wire;
 use bytes::Bytes;
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::chat::{Attachment, UploadProgress};
@@ -21,6 +22,7 @@ use tokio::time::Instant;
 
 use super::body::{Body, Patience};
 use super::places::Places;
+use super::reading::PIECE_TIME_MAX;
 use super::upload::{self, Announced};
 use crate::chat::Identity;
 use crate::server::Server;
@@ -28,13 +30,21 @@ use crate::storage::{AttachmentId, UserId};
 
 /// By then a kilobyte a second must have come, pauses and all.
 const PACE_FROM: Duration = Duration::from_secs(15 * 60);
-/// One piece must be here by then: a client makes its pieces as large as its line carries in about
-/// a second.
-const PIECE_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long a piece waits for the one before it: as long as that one may take to come.
+const AHEAD_MAX: Duration = PIECE_TIME_MAX;
 /// How long the end of an upload is known to who did not hear it.
 const END_KEPT: Duration = Duration::from_secs(5 * 60);
 /// Pieces that wait for the disk; the next one is taken when there is room.
 const WAITING_MAX: usize = 1;
+
+/// Where a piece belongs.
+#[derive(Debug, Clone, Copy, Wire)]
+pub(crate) struct Place {
+    /// Of its first byte in the file.
+    pub(crate) offset: u64,
+    /// The piece before it is on its way too, and is waited for.
+    pub(crate) is_ahead: bool,
+}
 
 /// The uploads that come in pieces, until some time after their end.
 #[derive(Debug)]
@@ -54,8 +64,10 @@ struct Coming {
     id: AttachmentId,
     by: UserId,
     size: u64,
-    /// Counts the pieces begun: a later one takes over, as its sender has given the earlier one up.
-    turn: watch::Sender<u64>,
+    /// Where the next piece begins, for pieces that are ahead.
+    reached: watch::Sender<u64>,
+    /// Counts the pieces that came ahead: one waits, and a later one in its place.
+    ahead: watch::Sender<u64>,
     feed: tokio::sync::Mutex<Feed>,
     end: watch::Receiver<Option<End>>,
 }
@@ -78,7 +90,7 @@ struct End {
 ///
 /// # Cancel safety
 /// Dropping the future begins it all the same; it ends by the silence of its sender.
-pub(crate) async fn begin(by: &Identity, announced: Announced) -> Result<UploadProgress, RpcError> {
+pub(super) async fn begin(by: &Identity, announced: Announced) -> Result<UploadProgress, RpcError> {
     let by = by.clone();
     let beginning = tokio::spawn(async move { admit(&by, announced).await });
     beginning.await.unwrap_or_else(|_| Err(ErrorCode::Internal.into()))
@@ -97,8 +109,8 @@ async fn admit(by: &Identity, announced: Announced) -> Result<UploadProgress, Rp
     let (to, from) = mpsc::channel(WAITING_MAX);
     let (ending, end) = watch::channel(None);
     let feed = Feed { offset: 0, to: Some(to) };
-    let (turn, _) = watch::channel(0);
-    let coming = Coming { id, by: by.user, size, turn, feed: feed.into(), end };
+    let (reached, ahead) = (watch::Sender::new(0), watch::Sender::new(0));
+    let coming = Coming { id, by: by.user, size, reached, ahead, feed: feed.into(), end };
     pieces.insert(coming);
     let bytes = until_stopped(&server, from);
     let silence_max = server.config.attachments.piece_silence;
@@ -131,35 +143,41 @@ fn until_stopped(
     pieces.fuse()
 }
 
-/// Takes the next piece, which begins at `offset`; with the last one it answers once the file is on
-/// disk. `reading` is the piece as it comes.
+/// Takes the next piece; with the last one it answers once the file is on disk.
 ///
 /// # Cancel safety
 /// A piece is taken whole or not at all.
-pub(crate) async fn append(
-    by: &Identity,
+pub(super) async fn append(
+    server: &Server,
+    by: UserId,
     id: AttachmentId,
-    offset: u64,
-    reading: impl Future<Output = Result<Bytes, RpcError>>,
+    place: Place,
+    piece: Bytes,
 ) -> Result<UploadProgress, RpcError> {
-    let pieces = &by.server.attachments.pieces;
-    let coming = pieces.of(by.user, id)?;
-    let piece = coming.in_turn(reading).await?;
-    let taken = coming.take(offset, piece).await;
+    let pieces = &server.attachments.pieces;
+    let coming = pieces.of(by, id)?;
+    if place.is_ahead {
+        coming.wait_for(place.offset).await;
+    }
+    let taken = coming.take(place.offset, piece).await;
     pieces.told(id, taken)
 }
 
 /// How far an upload has come; waits for its end when all of it is here.
-pub(crate) async fn progress(by: &Identity, id: AttachmentId) -> Result<UploadProgress, RpcError> {
-    let pieces = &by.server.attachments.pieces;
-    let coming = pieces.of(by.user, id)?;
+pub(super) async fn progress(
+    server: &Server,
+    by: UserId,
+    id: AttachmentId,
+) -> Result<UploadProgress, RpcError> {
+    let pieces = &server.attachments.pieces;
+    let coming = pieces.of(by, id)?;
     pieces.told(id, coming.progress().await)
 }
 
 /// Gives an upload up. A file that has arrived stays until it expires.
-pub(crate) fn cancel(by: &Identity, id: AttachmentId) -> Result<(), RpcError> {
-    let pieces = &by.server.attachments.pieces;
-    pieces.of(by.user, id)?;
+pub(super) fn cancel(server: &Server, by: UserId, id: AttachmentId) -> Result<(), RpcError> {
+    let pieces = &server.attachments.pieces;
+    pieces.of(by, id)?;
     pieces.forget(id);
     Ok(())
 }
@@ -171,14 +189,22 @@ impl Pieces {
         uploads.insert(coming.id, Arc::new(coming));
     }
 
+    pub(super) fn knows(&self, by: UserId, id: AttachmentId) -> bool {
+        self.of(by, id).is_ok()
+    }
+
     /// The upload, if it is this user's: to others it does not exist.
     fn of(&self, by: UserId, id: AttachmentId) -> Result<Arc<Coming>, RpcError> {
         let found = self.uploads.lock().get(&id).filter(|coming| coming.by == by).cloned();
-        found.ok_or_else(|| RpcError::new(ErrorCode::NotFound, "no such upload; begin it anew"))
+        found.ok_or_else(unknown)
     }
 
     fn forget(&self, id: AttachmentId) {
-        self.uploads.lock().remove(&id);
+        let forgotten = self.uploads.lock().remove(&id);
+        // A piece that waits would keep the upload until it gives up waiting.
+        if let Some(coming) = forgotten {
+            coming.ahead.send_modify(|count| *count += 1);
+        }
     }
 
     /// What failed for good is told once.
@@ -197,6 +223,11 @@ impl Pieces {
     }
 }
 
+/// This user has no such upload here.
+pub(super) fn unknown() -> RpcError {
+    RpcError::new(ErrorCode::NotFound, "no such upload; begin it anew")
+}
+
 /// What is wrong: with a piece, and the upload goes on, or with the upload, which has ended.
 enum Wrong {
     Piece(RpcError),
@@ -208,27 +239,25 @@ impl Coming {
         self.end.borrow().as_ref().is_some_and(|end| end.at.elapsed() >= END_KEPT)
     }
 
-    /// Waits for a piece, until another one comes in its place.
-    async fn in_turn(
-        &self,
-        reading: impl Future<Output = Result<Bytes, RpcError>>,
-    ) -> Result<Bytes, RpcError> {
+    /// Waits until all before `offset` has come, for as long as that may take. What then follows
+    /// nothing is refused like any other piece.
+    async fn wait_for(&self, offset: u64) {
         let mut mine = 0;
-        let mut turn = self.turn.subscribe();
-        self.turn.send_modify(|turn| {
-            *turn += 1;
-            mine = *turn;
+        let (mut reached, mut ahead, mut end) =
+            (self.reached.subscribe(), self.ahead.subscribe(), self.end.clone());
+        self.ahead.send_modify(|count| {
+            *count += 1;
+            mine = *count;
         });
-        let refused = |text: String| Err(RpcError::new(ErrorCode::BadRequest, text));
-        tokio::select! {
-            piece = tokio::time::timeout(PIECE_TIME_MAX, reading) => match piece {
-                Ok(piece) => piece,
-                Err(_) => refused(format!("the piece took longer than {PIECE_TIME_MAX:?}")),
-            },
-            _ = turn.wait_for(|turn| *turn != mine) => {
-                refused("another piece of this upload has come in place of this one".to_owned())
+        let waiting = async {
+            tokio::select! {
+                _ = reached.wait_for(|reached| *reached >= offset) => {}
+                _ = ahead.wait_for(|count| *count != mine) => {}
+                _ = end.wait_for(Option::is_some) => {}
             }
-        }
+        };
+        // What is not there by then does not come.
+        let _ = tokio::time::timeout(AHEAD_MAX, waiting).await;
     }
 
     async fn take(&self, offset: u64, piece: Bytes) -> Result<UploadProgress, Wrong> {
@@ -255,6 +284,7 @@ impl Coming {
         };
         if is_taken {
             feed.offset += length;
+            self.reached.send_replace(feed.offset);
         }
         if is_taken && feed.offset < self.size {
             return Ok(self.at(feed.offset));

@@ -11,7 +11,8 @@ use folkmoot_protocol::rpc::{MessageDelete, MessageSend, RoomCreate, RpcError};
 use folkmoot_protocol::{AttachmentId, DeviceId, ErrorCode, RoomId, Seq, UserId};
 use futures_util::stream;
 
-use super::{Attachments, Kept, pieces, sweep, upload};
+use super::pieces::Place;
+use super::{Attachments, Kept, of_user, sweep, upload};
 use crate::chat::Identity;
 use crate::chat::{messages, rooms};
 use crate::config::{Config, Flags};
@@ -65,9 +66,10 @@ impl House {
     async fn half(&self) -> AttachmentId {
         let announced =
             upload::Announced { room: self.room, name: "a.txt".to_owned(), size: Some(10) };
-        let id = pieces::begin(&self.anna, announced).await.unwrap().id;
+        let id = of_user::begin(&self.anna, announced).await.unwrap().id;
         let piece = async { Ok(Bytes::from_static(b"half ")) };
-        assert_eq!(pieces::append(&self.anna, id, 0, piece).await.unwrap().offset, 5);
+        let place = Place { offset: 0, is_ahead: false };
+        assert_eq!(of_user::append(&self.anna, id, place, piece).await.unwrap().offset, 5);
         id
     }
 
@@ -225,7 +227,7 @@ async fn a_file_whose_pieces_stop_coming_is_given_up_and_its_bytes_are_given_bac
         sweep::sweep(&house.server).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let refused = pieces::progress(&house.anna, id).await.unwrap_err();
+    let refused = of_user::progress(&house.anna, id).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::NotFound, "it is begun anew");
     assert!(house.files().is_empty());
 }
@@ -238,7 +240,7 @@ async fn a_file_in_pieces_that_a_crash_cut_off_leaves_nothing() {
     house.reopen("").await;
     sweep::sweep(&house.server).await;
     assert_eq!(house.bytes().await, 0);
-    let refused = pieces::progress(&house.anna, id).await.unwrap_err();
+    let refused = of_user::progress(&house.anna, id).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::NotFound);
     house.upload("it can be sent again").await;
     assert_eq!(house.files().len(), 1);

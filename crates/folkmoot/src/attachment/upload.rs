@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use althing::Wire;
 use bytes::Bytes;
 use folkmoot_protocol::limits::UNSENT_FILES_MAX;
 use folkmoot_protocol::rpc::RpcError;
@@ -31,7 +32,7 @@ use crate::wire;
 const WRITES_MAX: usize = 4;
 
 /// What a sender says of a file.
-#[derive(Debug)]
+#[derive(Debug, Wire)]
 pub(crate) struct Announced {
     pub(crate) room: RoomId,
     pub(crate) name: String,

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::auth::Signed;
 use super::rooms::room_id;
 use super::{Refused, body};
-use crate::attachment::{pieces, upload};
+use crate::attachment::{of_user, pieces, upload};
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Announcement {
@@ -31,16 +31,18 @@ pub(crate) async fn begin(
     let wrong = |_| RpcError::invalid("name", "and size (of the file, in bytes) are needed");
     let Query(Announcement { name, size }) = announced.map_err(wrong)?;
     let announced = upload::Announced { room, name, size: Some(size) };
-    let begun = pieces::begin(&signed.identity, announced).await?;
+    let begun = of_user::begin(&signed.identity, announced).await?;
     Ok((StatusCode::CREATED, Json(begun)))
 }
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Place {
     offset: u64,
+    #[serde(default)]
+    ahead: bool,
 }
 
-/// `PATCH /api/v1/uploads/{id}?offset=`, the body is the piece.
+/// `PATCH /api/v1/uploads/{id}?offset=&ahead=`, the body is the piece.
 pub(crate) async fn append(
     signed: Signed,
     Path(id): Path<String>,
@@ -49,9 +51,10 @@ pub(crate) async fn append(
 ) -> Result<Json<UploadProgress>, Refused> {
     let id = upload_id(&id)?;
     let wrong = |_| RpcError::invalid("offset", "of the piece is missing");
-    let Query(Place { offset }) = place.map_err(wrong)?;
+    let Query(Place { offset, ahead: is_ahead }) = place.map_err(wrong)?;
+    let place = pieces::Place { offset, is_ahead };
     let piece = body::within(request, "piece", UPLOAD_PIECE_BYTES_MAX);
-    Ok(Json(pieces::append(&signed.identity, id, offset, piece).await?))
+    Ok(Json(of_user::append(&signed.identity, id, place, piece).await?))
 }
 
 /// `GET /api/v1/uploads/{id}`.
@@ -59,12 +62,12 @@ pub(crate) async fn progress(
     signed: Signed,
     Path(id): Path<String>,
 ) -> Result<Json<UploadProgress>, Refused> {
-    Ok(Json(pieces::progress(&signed.identity, upload_id(&id)?).await?))
+    Ok(Json(of_user::progress(&signed.identity, upload_id(&id)?).await?))
 }
 
 /// `DELETE /api/v1/uploads/{id}`.
 pub(crate) async fn cancel(signed: Signed, Path(id): Path<String>) -> Result<StatusCode, Refused> {
-    pieces::cancel(&signed.identity, upload_id(&id)?)?;
+    of_user::cancel(&signed.identity, upload_id(&id)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -137,6 +137,48 @@ async fn a_piece_that_does_not_follow_the_last_one_is_refused_with_the_place_tha
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_piece_that_comes_ahead_waits_for_the_one_before_it() {
+    let tea = Tea::with("").await;
+    let id = tea.begun("a.txt", 15).await;
+    let ahead = format!("PATCH /api/v1/uploads/{id}?offset=5&ahead=true");
+    let second = tea.ask(&tea.anna, &ahead, b"67890");
+    let first = async {
+        // The second one is here already, or would be.
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        assert_eq!(tea.progress(&id).await.json()["offset"], 0);
+        tea.piece(&id, 0, b"12345").await
+    };
+    let (second, first) = tokio::join!(second, first);
+    assert_eq!((first.status, first.json()["offset"].clone()), (200, json!(5)));
+    assert_eq!((second.status, second.json()["offset"].clone()), (200, json!(10)));
+    assert_eq!(tea.piece(&id, 10, b"abcde").await.json()["attachment"]["size"], 15);
+    let body = tea.ask(&tea.anna, &format!("GET /api/v1/attachments/{id}"), b"").await.body;
+    assert_eq!(body, b"1234567890abcde");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_piece_ahead_hears_of_a_file_that_is_refused_and_of_one_given_up() {
+    let tea = Tea::with("").await;
+    let page = [b"<html ><script>alert(1)</script>".as_slice(), &[b' '; 20_000]].concat();
+    let id = tea.begun("photo.png", page.len() + 5).await;
+    let ahead = format!("PATCH /api/v1/uploads/{id}?offset={}&ahead=true", page.len());
+    let (second, first) =
+        tokio::join!(tea.ask(&tea.anna, &ahead, b"12345"), tea.piece(&id, 0, &page));
+    let refused = [first.status, second.status];
+    assert!(refused.contains(&400), "{refused:?}");
+    let id = tea.begun("a.txt", 10).await;
+    let line = format!("DELETE /api/v1/uploads/{id}");
+    let ahead = format!("PATCH /api/v1/uploads/{id}?offset=5&ahead=true");
+    let given_up = async {
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        tea.ask(&tea.anna, &line, b"").await
+    };
+    let (second, given_up) = tokio::join!(tea.ask(&tea.anna, &ahead, b"67890"), given_up);
+    assert_eq!(given_up.status, 204);
+    assert_ne!(second.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_else_sees_or_touches_an_upload() {
     let tea = Tea::with("").await;
     let id = tea.begun("a.txt", 10).await;

@@ -13,7 +13,7 @@ mod stopping;
 mod untold;
 
 use folkmoot_protocol::RoomId;
-use folkmoot_protocol::chat::Attachment;
+use folkmoot_protocol::chat::{Attachment, UploadProgress};
 use folkmoot_protocol::rpc::{
     HistoryGet, InviteAccept, InviteCreate, MessageSend, RoomCreate, Search,
 };
@@ -256,5 +256,36 @@ async fn files_search_and_signing_out_count_on_every_node() {
     let (head, _) = request(cluster.port(1), "DELETE", path, &person.token, "").await;
     assert!(head.starts_with("HTTP/1.1 204"), "{head}");
     person.is_hung_up().await;
+    cluster.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pieces_of_a_file_may_each_come_to_another_node() {
+    let cluster = Cluster::start("pieces", 3).await;
+    let (room, people) = in_one_room(&cluster).await;
+    let text: String = (0..9_000).map(|number| format!("line {number}\n")).collect();
+    for person in &people {
+        let begin = format!("/api/v1/rooms/{room}/uploads?name=notes.txt&size={}", text.len());
+        let (head, body) = request(cluster.port(0), "POST", &begin, &person.token, "").await;
+        assert!(head.starts_with("HTTP/1.1 201"), "{head}: {body}");
+        let begun: UploadProgress = serde_json::from_str(&body).expect("as documented");
+        let path = format!("/api/v1/uploads/{}", begun.id);
+        let mut last = begun;
+        for (number, piece) in text.as_bytes().chunks(10_000).enumerate() {
+            let piece = std::str::from_utf8(piece).expect("ASCII");
+            let at = format!("{path}?offset={}", last.offset);
+            let port = cluster.port(number % 3);
+            let (head, body) = request(port, "PATCH", &at, &person.token, piece).await;
+            assert!(head.starts_with("HTTP/1.1 200"), "piece {number}: {head}: {body}");
+            last = serde_json::from_str(&body).expect("as documented");
+            let port = cluster.port((number + 1) % 3);
+            let (_, body) = request(port, "GET", &path, &person.token, "").await;
+            assert_eq!(serde_json::from_str::<UploadProgress>(&body).expect("as documented"), last);
+        }
+        assert_eq!(last.attachment.expect("all of it is there").size, text.len() as u64);
+        let file = format!("/api/v1/attachments/{}", last.id);
+        let (_, body) = request(cluster.port(2), "GET", &file, &person.token, "").await;
+        assert!(body == text, "{} bytes came back", body.len());
+    }
     cluster.end().await;
 }
