@@ -28,6 +28,7 @@ chapters! {
     reads
     supervision
     testing
+    three_nodes
     timers
     topics
     watching

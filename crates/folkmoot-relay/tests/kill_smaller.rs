@@ -4,11 +4,11 @@
 mod kill_support;
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kill_support::{Process, call};
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::task::spawn_blocking;
 
 /// What makes the log so long that it is made smaller after each start.
 const LARGE: u64 = 36;
@@ -16,9 +16,9 @@ const LARGE_BYTES: usize = 1 << 20;
 const LARGE_HISTORY: u64 = 2;
 const SMALL: u64 = 20;
 const SMALL_HISTORY: u64 = 200;
-/// How long after the log was begun anew the relay is killed; owners of channels look once a second
-/// whether they are asked for what they keep. `None`: once the old part is gone.
-const KILLS: [Option<u64>; 6] = [Some(0), Some(300), Some(700), None, Some(500), Some(1_000)];
+/// How many milliseconds after the log was begun anew the relay is killed, if it is not whole by
+/// then: on a quick machine that takes a tenth of a second. `None`: once the old part is gone.
+const KILLS: [Option<u64>; 6] = [Some(0), Some(10), Some(0), None, Some(30), Some(300)];
 
 fn settings(directory: &Path) -> Value {
     let namespace = |name: &str, size: u64| json!({ "name": name, "durable_history": true, "history_size": size, "history_ttl": "1h" });
@@ -48,25 +48,32 @@ async fn history(relay: &Process, channel: &str) -> Value {
     answer["result"].clone()
 }
 
-/// Publishes a number into all small channels.
-async fn broadcast(relay: &Process, number: u64) {
+/// Publishes a number into all small channels; false: the relay was killed before it answered.
+async fn broadcast(address: &str, number: u64) -> bool {
     let channels: Vec<_> = (0..SMALL).map(|channel| format!("small:{channel}")).collect();
     let params = json!({ "channels": channels, "data": number });
-    let answer = call(relay.address(), "broadcast", &params).await.expect("it answers");
+    let Ok(answer) = call(address, "broadcast", &params).await else { return false };
     for response in answer["result"]["responses"].as_array().expect("responses") {
         assert_eq!(response["result"]["offset"], number, "{response}");
     }
+    true
 }
 
-/// All that was acknowledged is in the histories, in its order.
-async fn check(relay: &Process, last: u64) {
+/// All that was acknowledged is in the histories, in its order, and of what was not the next one at
+/// most. Returns the last one, which all small channels have or none.
+async fn check(relay: &Process, acknowledged: u64) -> u64 {
+    let mut lasts = Vec::new();
     for channel in 0..SMALL {
         let history = history(relay, &format!("small:{channel}")).await;
         let seen = history["publications"].as_array().expect("publications");
         let seen: Vec<_> = seen.iter().map(|one| one["data"].as_u64().expect("a number")).collect();
+        let last = seen.last().copied().unwrap_or(0);
+        assert!([acknowledged, acknowledged + 1].contains(&last), "{last} of {acknowledged}");
         let wanted: Vec<_> = (last.saturating_sub(SMALL_HISTORY) + 1..=last).collect();
         assert_eq!(seen, wanted, "of small:{channel}");
+        lasts.push(last);
     }
+    assert!(lasts.iter().all(|last| *last == lasts[0]), "{lasts:?}");
     for channel in 0..LARGE {
         let history = history(relay, &format!("large:{channel}")).await;
         let publications = history["publications"].as_array().expect("publications");
@@ -76,6 +83,25 @@ async fn check(relay: &Process, last: u64) {
             assert_eq!(text.len(), LARGE_BYTES);
             assert!(text.starts_with(&format!("{channel}-{number}-")), "of large:{channel}");
         }
+    }
+    lasts[0]
+}
+
+/// Kills the relay so long after its log is begun anew, or once the old part of it is gone; true: it
+/// is.
+fn kill_amid(relay: &mut Process, directory: &Path, after: Option<Duration>) -> bool {
+    let (oldest, newest) = segments(directory);
+    let mut begun = None;
+    loop {
+        let now = segments(directory);
+        let since = (now.1 > newest).then(|| begun.get_or_insert_with(Instant::now).elapsed());
+        let is_done = now.0 > oldest;
+        let is_time = after.zip(since).is_some_and(|(after, since)| since >= after);
+        if is_done || is_time {
+            relay.kill();
+            return is_done;
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -95,39 +121,22 @@ async fn all_that_was_acknowledged_is_there_after_a_kill_while_the_log_is_made_s
     }
     let (mut last, mut amid, mut done) = (0, 0, 0);
     for after in KILLS {
-        let again = move || {
-            relay.kill();
-            relay.start_again();
-            relay
-        };
-        relay = tokio::task::spawn_blocking(again).await.expect("it starts again");
-        let (oldest, newest) = segments(&kept);
-        // The first that is written has it begun.
-        let mut begun = None;
-        loop {
+        let kept = kept.clone();
+        relay.kill();
+        relay.start_again();
+        let address = relay.address().to_owned();
+        let killing = spawn_blocking(move || {
+            let is_done = kill_amid(&mut relay, &kept, after.map(Duration::from_millis));
+            (relay, is_done)
+        });
+        while broadcast(&address, last + 1).await {
             last += 1;
-            broadcast(&relay, last).await;
-            let now = segments(&kept);
-            let is_begun = now.1 > newest;
-            let is_done = now.0 > oldest;
-            let since = is_begun.then(|| *begun.get_or_insert_with(std::time::Instant::now));
-            let is_time = match (after, since) {
-                (Some(after), Some(since)) => since.elapsed() >= Duration::from_millis(after),
-                _ => false,
-            };
-            if is_done || is_time {
-                (amid, done) = (amid + u64::from(!is_done), done + u64::from(is_done));
-                break;
-            }
-            sleep(Duration::from_millis(10)).await;
         }
-        let killed = move || {
-            relay.kill();
-            relay.start_again();
-            relay
-        };
-        relay = tokio::task::spawn_blocking(killed).await.expect("it starts again");
-        check(&relay, last).await;
+        let (killed, is_done) = killing.await.expect("no panic");
+        relay = killed;
+        (amid, done) = (amid + u64::from(!is_done), done + u64::from(is_done));
+        relay.start_again();
+        last = check(&relay, last).await;
     }
-    assert!(amid >= 3 && done >= 1, "killed {amid} times amid it, {done} times after it");
+    assert!(amid >= 2 && done >= 1, "killed {amid} times amid it, {done} times after it");
 }
