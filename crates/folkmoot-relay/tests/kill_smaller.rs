@@ -16,9 +16,10 @@ const LARGE_BYTES: usize = 1 << 20;
 const LARGE_HISTORY: u64 = 2;
 const SMALL: u64 = 20;
 const SMALL_HISTORY: u64 = 200;
-/// How many milliseconds after the log was begun anew the relay is killed, if it is not whole by
-/// then: on a quick machine that takes a tenth of a second. `None`: once the old part is gone.
-const KILLS: [Option<u64>; 6] = [Some(0), Some(10), Some(0), None, Some(30), Some(300)];
+/// How many milliseconds after the log was begun anew the relay is killed, if the old part is still
+/// there; owners of channels look once a second whether they are asked for what they keep. `None`:
+/// once the old part is gone.
+const KILLS: [Option<u64>; 6] = [Some(0), Some(300), Some(700), None, Some(40), Some(1_000)];
 
 fn settings(directory: &Path) -> Value {
     let namespace = |name: &str, size: u64| json!({ "name": name, "durable_history": true, "history_size": size, "history_ttl": "1h" });
@@ -89,8 +90,12 @@ async fn check(relay: &Process, acknowledged: u64) -> u64 {
 
 /// Kills the relay so long after its log is begun anew, or once the old part of it is gone; true: it
 /// is.
-fn kill_amid(relay: &mut Process, directory: &Path, after: Option<Duration>) -> bool {
-    let (oldest, newest) = segments(directory);
+fn kill_amid(
+    relay: &mut Process,
+    directory: &Path,
+    (oldest, newest): (u64, u64),
+    after: Option<Duration>,
+) -> bool {
     let mut begun = None;
     loop {
         let now = segments(directory);
@@ -123,10 +128,12 @@ async fn all_that_was_acknowledged_is_there_after_a_kill_while_the_log_is_made_s
     for after in KILLS {
         let kept = kept.clone();
         relay.kill();
+        // It begins its log anew as it starts, if that is too long.
+        let before = segments(&kept);
         relay.start_again();
         let address = relay.address().to_owned();
         let killing = spawn_blocking(move || {
-            let is_done = kill_amid(&mut relay, &kept, after.map(Duration::from_millis));
+            let is_done = kill_amid(&mut relay, &kept, before, after.map(Duration::from_millis));
             (relay, is_done)
         });
         while broadcast(&address, last + 1).await {
