@@ -127,7 +127,7 @@ describe('a member', () => {
   it('reads_who_comes_in_and_cannot_change_it', async () => {
     await bo.page.getByRole('button', { name: 'Room settings' }).click();
     const dialog = bo.page.getByRole('dialog', { name: 'Room settings' });
-    await dialog.getByText(/By invitation\. Everybody here finds it/).waitFor();
+    await dialog.getByText(/By invitation\. Everybody here can find it/).waitFor();
     expect(await dialog.getByRole('radio', { name: 'Hidden' }).count()).toBe(0);
     expect(await violations(bo.page)).toEqual([]);
     await bo.page.keyboard.press('Escape');

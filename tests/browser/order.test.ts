@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 async function addBo(): Promise<void> {
   await astrid.page.getByRole('button', { name: 'Invite people' }).click();
-  await astrid.page.getByLabel('Add somebody who has an account').fill('lind');
+  await astrid.page.getByLabel('Add somebody with an account').fill('lind');
   await astrid.page.getByRole('dialog').getByRole('button', { name: /Bo Lind/ }).click();
   await astrid.page.getByRole('dialog').getByText('added', { exact: true }).waitFor();
   await astrid.page.keyboard.press('Escape');

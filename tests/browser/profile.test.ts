@@ -152,7 +152,7 @@ describe('a status', () => {
     const dialog = await openAccount(astrid);
     await dialog.getByLabel('Ends').selectOption({ label: 'in 30 minutes' });
     await dialog.getByRole('button', { name: 'Set', exact: true }).click();
-    await dialog.getByText(/^Ends /).waitFor();
+    await dialog.getByText(/^Ends \w+,/).waitFor();
     await mark(bo).waitFor();
     await bo.page.clock.fastForward('31:00');
     await mark(bo).waitFor({ state: 'detached' });
