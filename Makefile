@@ -15,18 +15,24 @@ cluster: ## N nodes of one server at 127.0.0.1:8000 and on, with a PostgreSQL of
 	cargo build --release -p folkmoot
 	@N="$(N)" STORE="$(STORE)" deploy/cluster
 
-web: ## build the browser client into web/dist
-	cd web && npm ci --silent && npm run --silent build
+# What npm installs, once for each package-lock.json.
+INSTALLED = node_modules/.package-lock.json
+%/$(INSTALLED): %/package-lock.json
+	cd $* && npm ci --silent
+	touch $@
 
-web-gallery: ## every part of the client in its states, at 127.0.0.1:5173/gallery.html
-	cd web && npm ci --silent && npx vite --open /gallery.html
+web: web/$(INSTALLED) ## build the browser client into web/dist
+	cd web && npm run --silent build
 
-check-web: ## types of the browser client and of its browser tests
-	cd web && npm ci --silent && npm run --silent check
-	cd tests/browser && npm ci --silent && npm run --silent check
+web-gallery: web/$(INSTALLED) ## every part of the client in its states, at 127.0.0.1:5173/gallery.html
+	cd web && npx vite --open /gallery.html
 
-test-web: ## unit tests of the browser client
-	cd web && npm ci --silent && npm run --silent test
+check-web: web/$(INSTALLED) tests/browser/$(INSTALLED) ## types of the browser client and of its browser tests
+	cd web && npm run --silent check
+	cd tests/browser && npm run --silent check
+
+test-web: web/$(INSTALLED) ## unit tests of the browser client
+	cd web && npm run --silent test
 
 # The guide is a book of Markdown; its code blocks are tests of althing, so this only lays it out.
 guide: ## build the guide into target/guide
@@ -40,11 +46,12 @@ FEATURES = --features althing-store/cassandra,althing-store/postgres,althing-clu
 check: ## everything that reads and judges: format, lints, docs, spelling, dependencies, file sizes, types
 	@$(MAKE) --no-print-directory -j2 --output-sync=target check-rust check-rest
 
-# Its steps wait for each other, as cargo builds one thing at a time in one place.
+# Its steps wait for each other, as cargo builds one thing at a time in one place. With LINT_WITH_TESTS, clippy and rustdoc
+# judge when `make test` compiles.
 check-rust: check-types ## format, lints and docs of the Rust workspace
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --quiet $(FEATURES) -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet $(FEATURES)
+	$(if $(LINT_WITH_TESTS),@true,cargo clippy --workspace --all-targets --quiet $(FEATURES) -- -D warnings)
+	$(if $(LINT_WITH_TESTS),@true,RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet $(FEATURES))
 
 check-rest: check-web ## what `make check` does beside the Rust workspace
 	.ci/tools
@@ -120,28 +127,28 @@ test-sdk-go: ## the official Go SDK's conversation with the real server, and its
 	FOLKMOOT_BINARY="$${FOLKMOOT_BINARY:-$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot}" .ci/twice tests/sdk/published/run go
 
 # The server embeds the client of the moment: both are built before the browser starts.
-test-browser: $(if $(BUILT),,web) ## people in a real browser against the real server
+test-browser: $(if $(BUILT),,web) tests/browser/$(INSTALLED) ## people in a real browser against the real server
 	$(if $(BUILT),@true,touch crates/folkmoot/src/http/assets.rs)
 	$(BUILD) folkmoot
 	$(BUILD) althing-testkit --features servers --example database
-	cd tests/browser && npm ci --silent && npm run --silent test
+	cd tests/browser && npm run --silent test
 
-screenshots: web ## take the pictures of docs/images anew
+screenshots: web tests/browser/$(INSTALLED) ## take the pictures of docs/images anew
 	touch crates/folkmoot/src/http/assets.rs
 	cargo build --quiet --package folkmoot
-	cd tests/browser && npm ci --silent && SCREENSHOTS=1 npm run --silent test -- screenshots
+	cd tests/browser && SCREENSHOTS=1 npm run --silent test -- screenshots
 
-test-hunt-browser: ## the treasure hunt in Chromium (SCREENSHOT=path takes its picture)
+test-hunt-browser: examples/treasure-hunt/tests/browser/$(INSTALLED) ## the treasure hunt in Chromium (SCREENSHOT=path takes its picture)
 	$(BUILD) treasure-hunt
-	cd examples/treasure-hunt/tests/browser && npm ci --silent && $(CURDIR)/.ci/twice npm test
+	cd examples/treasure-hunt/tests/browser && $(CURDIR)/.ci/twice npm test
 
-test-map-browser: ## the vehicle map in Chromium (SCREENSHOT=path takes its picture); needs chromium and mosquitto
+test-map-browser: examples/realtime-map/browser/$(INSTALLED) ## the vehicle map in Chromium (SCREENSHOT=path takes its picture); needs chromium and mosquitto
 	$(BUILD) realtime-map
-	cd examples/realtime-map/browser && npm ci --silent && $(CURDIR)/.ci/twice npm test
+	cd examples/realtime-map/browser && $(CURDIR)/.ci/twice npm test
 
-test-messenger-browser: ## the messenger in Django, two people in Chromium in each mode of publishing, while the relay is killed
+test-messenger-browser: examples/messenger/$(INSTALLED) ## the messenger in Django, two people in Chromium in each mode of publishing, while the relay is killed
 	$(BUILD) folkmoot
-	cd examples/messenger && npm ci --silent && FOLKMOOT_BINARY="$${FOLKMOOT_BINARY:-$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot}" $(CURDIR)/.ci/twice npm test --silent
+	cd examples/messenger && FOLKMOOT_BINARY="$${FOLKMOOT_BINARY:-$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot}" $(CURDIR)/.ci/twice npm test --silent
 
 TYPES = cargo run --quiet -p folkmoot-protocol --features typescript --example generate_types --
 
