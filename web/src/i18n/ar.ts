@@ -256,6 +256,7 @@ export const ar: Strings = {
   search_placeholder: 'البحث في الرسائل',
   search_here: 'في هذه الغرفة',
   search_everywhere: 'في كل مكان',
+  search_elsewhere: (room: string) => `لا شيء في ${room}. ابحث في كل مكان`,
   search_none: 'لم يُعثر على شيء.',
   search_busy: 'جارٍ البحث…',
   search_found: (count, more) => (more ? `الأحدث: ${messages(count)}` : `عُثر على: ${messages(count)}`),

@@ -259,6 +259,7 @@ export const de: Strings = {
   search_placeholder: 'Nachrichten durchsuchen',
   search_here: 'In diesem Raum',
   search_everywhere: 'Überall',
+  search_elsewhere: (room: string) => `Nicht in ${room}. Überall suchen`,
   search_none: 'Nichts gefunden.',
   search_busy: 'Suche läuft …',
   search_found: (count, more) => (more ? `Die neuesten ${count} Nachrichten` : one(count, '1 Nachricht gefunden', `${count} Nachrichten gefunden`)),

@@ -269,6 +269,7 @@ export const en = {
   search_placeholder: 'Search messages',
   search_here: 'In this room',
   search_everywhere: 'Everywhere',
+  search_elsewhere: (room: string) => `Not in ${room}. Search everywhere`,
   search_none: 'Nothing found.',
   search_busy: 'Searching…',
   search_found: (count: number, more: boolean) => (more ? `The newest ${count} messages` : one(count, '1 message found', `${count} messages found`)),

@@ -256,6 +256,7 @@ export const es: Strings = {
   search_placeholder: 'Buscar mensajes',
   search_here: 'En esta sala',
   search_everywhere: 'En todas partes',
+  search_elsewhere: (room: string) => `No está en ${room}. Buscar en todas partes`,
   search_none: 'No se encontró nada.',
   search_busy: 'Buscando…',
   search_found: (count, more) => (more ? `Los ${count} mensajes más recientes` : one(count, '1 mensaje encontrado', `${count} mensajes encontrados`)),

@@ -257,6 +257,7 @@ export const fr: Strings = withFrenchSpaces({
   search_placeholder: 'Rechercher dans les messages',
   search_here: 'Dans ce salon',
   search_everywhere: 'Partout',
+  search_elsewhere: (room: string) => `Rien dans ${room}. Chercher partout`,
   search_none: 'Aucun message trouvé.',
   search_busy: 'Recherche…',
   search_found: (count, more) => (more ? `Les ${count} messages les plus récents` : one(count, `${count} message trouvé`, `${count} messages trouvés`)),

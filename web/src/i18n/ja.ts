@@ -248,6 +248,7 @@ export const ja: Strings = {
   search_placeholder: 'メッセージを検索',
   search_here: 'このルーム',
   search_everywhere: 'すべて',
+  search_elsewhere: (room: string) => `${room}にはありません。すべてのルームで検索`,
   search_none: '見つかりませんでした。',
   search_busy: '検索中…',
   search_found: (count, more) => (more ? `新しい順に${count}件` : `${count}件見つかりました`),
