@@ -27,7 +27,7 @@ use direct::Direct;
 use script::{Line, Scene, When, scenes};
 
 /// Between two lines anywhere, in turn: calm enough to read along in all rooms, and no clockwork.
-const PAUSES: [Duration; 5] = [6, 10, 7, 12, 5].map(Duration::from_secs);
+const PAUSES_S: [u64; 5] = [6, 10, 7, 12, 5];
 /// Until somebody presses a reaction.
 const REACTING: Duration = Duration::from_millis(1_500);
 /// How long a bot types for each character, and at least, and at most: a guest waits for it.
@@ -172,7 +172,7 @@ async fn give(
 async fn talk(server: &Server, cast: &Cast, scenes: &[Scene], rooms: &[RoomId]) {
     let mut talks: Vec<Talk<'_>> = scenes.iter().zip(rooms).map(Talk::new).collect();
     for turn in 0usize.. {
-        server.node().sleep(PAUSES[turn % PAUSES.len()]).await;
+        server.node().sleep(Duration::from_secs(PAUSES_S[turn % PAUSES_S.len()])).await;
         let place = turn % talks.len();
         let talk = &mut talks[place];
         let Some(line) = talk.next() else { continue };
