@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help chaos cluster packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-rust check-rest check-types check-web fix fuzz guide run types web web-gallery test test-rust test-cassandra3 test-sdk test-sdk-go test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots
+.PHONY: help chaos cluster packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-rust check-rest check-types check-web fix fuzz guide run types web web-gallery test test-rust test-cassandra3 test-sdk test-sdk-go test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots screens
 
 help:
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -129,7 +129,12 @@ test-browser: $(if $(BUILT),,web) ## people in a real browser against the real s
 screenshots: web ## take the pictures of docs/images anew
 	touch crates/folkmoot/src/http/assets.rs
 	cargo build --quiet --package folkmoot
-	cd tests/browser && npm ci --silent && SCREENSHOTS=1 npm run --silent test -- screenshots
+	cd tests/browser && npm ci --silent && SCREENSHOTS=1 npm run --silent test -- screenshots.test
+
+screens: web ## every screen in each look, as pictures in SCREENS=folder (target/screens)
+	touch crates/folkmoot/src/http/assets.rs
+	cargo build --quiet --package folkmoot
+	cd tests/browser && npm ci --silent && SCREENS="$(or $(SCREENS),$(CURDIR)/target/screens)" npm run --silent test -- screens.test
 
 test-hunt-browser: ## the treasure hunt in Chromium (SCREENSHOT=path takes its picture)
 	$(BUILD) treasure-hunt

@@ -74,7 +74,7 @@ class Walk {
   }
 
   message(words: string) {
-    return this.page.locator('article[data-seq]').filter({ hasText: words }).last();
+    return this.page.locator('article[data-seq]').filter({ has: this.page.locator('.body', { hasText: words }) }).last();
   }
 
   /** What is done with a message: from its toolbar, or from the sheet of a finger that rests. */

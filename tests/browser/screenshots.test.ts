@@ -2,7 +2,7 @@
 
 import path from 'node:path';
 
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 
 import { holdConversation } from './support/conversation';
@@ -19,6 +19,16 @@ async function hold(page: Page, size: typeof PHONE): Promise<void> {
   const devtools = await page.context().newCDPSession(page);
   await devtools.send('Emulation.setTouchEmulationEnabled', { enabled: size === PHONE });
   await page.setViewportSize(size);
+}
+
+/** A finger rests on it, which brings up what can be done with it. */
+async function longPress(page: Page, on: Locator): Promise<void> {
+  const box = await on.boundingBox();
+  if (!box) throw new Error('nothing to touch');
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: [{ x: box.x + 20, y: box.y + 8 }] });
+  await page.getByRole('menu').waitFor();
+  await devtools.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
 }
 
 describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
@@ -64,6 +74,28 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await astrid.page.emulateMedia({ colorScheme: 'light' });
   });
 
+  it('show_a_thread_beside_the_room', async () => {
+    const { page } = astrid;
+    await page.getByTitle('Show thread').last().click();
+    await page.locator('[data-thread-seq]').nth(3).waitFor();
+    await page.getByRole('feed').evaluate((feed) => feed.scrollTo(0, feed.scrollHeight));
+    await picture('thread');
+    await page.getByRole('complementary', { name: 'Thread' }).getByRole('button', { name: 'Close' }).click();
+  });
+
+  it('show_it_from_right_to_left', async () => {
+    const { page } = astrid;
+    const speak = async (language: string): Promise<void> => {
+      await page.evaluate((chosen) => localStorage.setItem('folkmoot.preference.language', JSON.stringify(chosen)), language);
+      await page.reload();
+      await astrid.message('The north berth').locator('img').waitFor();
+      await page.locator('.pill').waitFor({ state: 'detached' });
+    };
+    await speak('ar');
+    await picture('chat-arabic');
+    await speak('en');
+  });
+
   it('show_what_lies_beside_and_over_it', async () => {
     const { page } = astrid;
     await page.getByRole('button', { name: 'Members' }).click();
@@ -88,6 +120,10 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await picture('phone-rooms-dark');
     await page.emulateMedia({ colorScheme: 'light' });
     await picture('phone-rooms');
+    await page.getByRole('link', { name: 'Harbour' }).click();
+    await longPress(page, astrid.message('The north berth').locator('.body'));
+    await picture('phone-menu');
+    await page.keyboard.press('Escape');
     await hold(page, DESK);
     expect(astrid.errors).toEqual([]);
   });
@@ -116,12 +152,20 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await admin.open('Code corner');
     await admin.message('port').first().waitFor();
     await shoot('demo');
-    await page.getByRole('button', { name: /\d repl/ }).last().click();
-    await page.locator('[data-thread-seq]').nth(1).waitFor();
+    await admin.open('Garden');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('searchbox').fill('tomatoes');
+    await page.getByRole('button', { name: 'Everywhere' }).click();
+    await page.locator('[data-hit]').nth(1).waitFor();
     await page.mouse.move(0, 0);
-    await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
-    await page.screenshot({ path: path.join(FOLDER, 'thread.png'), animations: 'disabled' });
-    await page.getByRole('complementary', { name: 'Thread' }).getByRole('button', { name: 'Close' }).click();
+    await page.screenshot({ path: path.join(FOLDER, 'search-dark.png'), animations: 'disabled' });
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.getByRole('complementary', { name: 'Search' }).getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('link', { name: 'Inbox' }).click();
+    await page.getByRole('heading', { name: 'Inbox', level: 1 }).waitFor();
+    await page.locator('[data-row]').nth(2).waitFor({ timeout: 60_000 });
+    await page.screenshot({ path: path.join(FOLDER, 'inbox.png'), animations: 'disabled' });
     await page.getByRole('link', { name: 'Administration' }).click();
     // Until half a minute is drawn: an empty curve shows nothing.
     await page.waitForFunction(() => (document.querySelector('polyline')?.points.length ?? 0) > 30, undefined, { timeout: 60_000 });

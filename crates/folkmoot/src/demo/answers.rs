@@ -46,14 +46,41 @@ const HALLO: &[&str] = &["hallo", "moin", "servus", "guten", "tach", "na", "grü
 const THANKS: &[&str] =
     &["thanks", "thank", "thx", "danke", "merci", "gracias", "شكرا", "ありがとう"];
 const BYE: &[&str] = &[
-    "bye", "goodbye", "cheerio", "ciao", "tschüss", "tschüs", "adieu", "adiós", "cya", "goodnight",
+    "bye",
+    "goodbye",
+    "cheerio",
+    "ciao",
+    "tschüss",
+    "tschüs",
+    "adieu",
+    "adiós",
+    "cya",
+    "goodnight",
 ];
 /// Parts of sentences that ask how one is, and who or what one is talking to.
-const HOW: &[&str] =
-    &["how are you", "how is it going", "how's it going", "what's up", "wie geht", "ça va", "qué tal"];
+const HOW: &[&str] = &[
+    "how are you",
+    "how is it going",
+    "how's it going",
+    "what's up",
+    "wie geht",
+    "ça va",
+    "qué tal",
+];
 const WHO: &[&str] = &[
-    "a bot", "are bots", "are you real", "who are you", "anybody here", "anyone here", "anybody there",
-    "anyone there", "what is this", "ein bot", "wer bist du", "jemand da", "jemand hier",
+    "a bot",
+    "are bots",
+    "are you real",
+    "who are you",
+    "anybody here",
+    "anyone here",
+    "anybody there",
+    "anyone there",
+    "what is this",
+    "ein bot",
+    "wer bist du",
+    "jemand da",
+    "jemand hier",
 ];
 const QUESTION_MARKS: &[char] = &['?', '？', '؟'];
 
@@ -358,7 +385,8 @@ mod tests {
         for (seq, body) in (1..).step_by(2).zip(heard) {
             let said = say_in(&mut answers, "Garden", GUEST, seq, body);
             let text = said.iter().find_map(text_of).expect("a question is worth words");
-            let of_garden = parse(TEXT).unwrap().into_iter().filter(|line| line.kind == Kind::In("Garden"));
+            let of_garden =
+                parse(TEXT).unwrap().into_iter().filter(|line| line.kind == Kind::In("Garden"));
             let known: Vec<_> = of_garden.map(|line| line.text.replace(NAME, "Ada")).collect();
             assert!(known.iter().any(|line| line == text), "{text:?}");
         }

@@ -47,7 +47,16 @@ mod tests {
     #[test]
     fn every_line_is_read_is_the_hosts_and_keeps_the_limits_of_the_protocol() {
         let lines = Direct::new().lines;
-        for kind in [Kind::Hello, Kind::Hallo, Kind::How, Kind::Who, Kind::Question, Kind::Thanks, Kind::Bye, Kind::Remark] {
+        for kind in [
+            Kind::Hello,
+            Kind::Hallo,
+            Kind::How,
+            Kind::Who,
+            Kind::Question,
+            Kind::Thanks,
+            Kind::Bye,
+            Kind::Remark,
+        ] {
             assert!(lines.iter().filter(|line| line.kind == kind).count() >= 4, "{kind:?}");
         }
         for line in lines {

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folkmoot_protocol::RoomId;
-use folkmoot_protocol::rpc::{DirectOpen, MessageReact, MessageSend, RpcError, TypingSet};
+use folkmoot_protocol::rpc::{
+    DirectOpen, HistoryGet, MessageReact, MessageSend, RpcError, TypingSet,
+};
 use tokio::sync::mpsc;
 
 use crate::account::token::random_id;
@@ -171,6 +173,12 @@ async fn give(
 /// Goes round the rooms, one line at a time, and through their conversations again and again.
 async fn talk(server: &Server, cast: &Cast, scenes: &[Scene], rooms: &[RoomId]) {
     let mut talks: Vec<Talk<'_>> = scenes.iter().zip(rooms).map(Talk::new).collect();
+    for talk in &mut talks {
+        // What cannot be read is begun anew.
+        if let Ok(said) = said_last(cast, talk.room).await {
+            talk.go_on_after(&said);
+        }
+    }
     for turn in 0usize.. {
         server.node().sleep(Duration::from_secs(PAUSES_S[turn % PAUSES_S.len()])).await;
         let place = turn % talks.len();
@@ -181,6 +189,13 @@ async fn talk(server: &Server, cast: &Cast, scenes: &[Scene], rooms: &[RoomId]) 
             tracing::debug!(%error, name = line.who, "a bot could not speak");
         }
     }
+}
+
+/// What was said last in a room, the newest at the end.
+async fn said_last(cast: &Cast, room: RoomId) -> Result<Vec<String>, RpcError> {
+    let last = HistoryGet { room, before: None, after: None, around: None, limit: None };
+    let page = messages::history(cast.identity(cast::HOST)?, last).await?;
+    Ok(page.messages.into_iter().map(|message| message.body).collect())
 }
 
 /// Where a room is in its conversations.
@@ -202,6 +217,22 @@ impl<'a> Talk<'a> {
         let conversations =
             live.into_iter().chain(past).map(|talk| talk.lines.as_slice()).collect();
         Self { room: *room, conversations, conversation: 0, line: 0, numbers: Vec::new() }
+    }
+
+    /// Goes on behind what was said last, the newest at the end: a server that starts again finds
+    /// its bots where they were.
+    fn go_on_after(&mut self, said: &[String]) {
+        let place_of = |text: &String| {
+            let mut talks = self.conversations.iter().enumerate();
+            talks.find_map(|(talk, lines)| {
+                Some((talk, lines.iter().position(|line| line.text == *text)?))
+            })
+        };
+        if let Some((conversation, line)) = said.iter().rev().find_map(place_of) {
+            self.conversation = conversation;
+            self.line = line + 1;
+            self.numbers = vec![None; self.line];
+        }
     }
 
     fn next(&mut self) -> Option<&'a Line> {
@@ -288,6 +319,22 @@ mod tests {
             for window in said.windows(SCREEN) {
                 let (last, before) = window.split_last().expect("a screen has lines");
                 assert!(!before.contains(last), "{}: {last:?} again too soon", scene.room);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_again_because_the_server_was_started_again() {
+        for scene in scenes() {
+            let room = RoomId::from_u64(1);
+            let mut said: Vec<String> = Vec::new();
+            for _ in 0..60 {
+                let mut talk = Talk::new((&scene, &room));
+                talk.go_on_after(&said[said.len().saturating_sub(SCREEN)..]);
+                let line = talk.next().expect("a conversation has lines").text.clone();
+                let screen = &said[said.len().saturating_sub(SCREEN)..];
+                assert!(!screen.contains(&line), "{}: {line:?} again too soon", scene.room);
+                said.push(line);
             }
         }
     }
