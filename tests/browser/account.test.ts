@@ -129,7 +129,7 @@ describe('coming in', () => {
     await page.getByLabel('Benutzername').fill('astrid');
     await page.getByLabel('Passwort', { exact: true }).fill(PASSWORD);
     await page.getByRole('button', { name: 'Konto anlegen' }).click();
-    await problem.filter({ hasText: 'Dieser Benutzername ist schon vergeben.' }).waitFor();
+    await problem.filter({ hasText: /^Dieser Benutzername .* schon vergeben/ }).waitFor();
     await page.getByLabel('Benutzername').fill('nämlich');
     await page.getByRole('button', { name: 'Konto anlegen' }).click();
     await problem.filter({ hasText: /2 bis 32 Zeichen/ }).waitFor();

@@ -45,24 +45,15 @@ const HELLO: &[&str] = &[
 const HALLO: &[&str] = &["hallo", "moin", "servus", "guten", "tach", "na", "grüezi"];
 const THANKS: &[&str] =
     &["thanks", "thank", "thx", "danke", "merci", "gracias", "شكرا", "ありがとう"];
-const BYE: &[&str] = &[
-    "bye",
-    "goodbye",
-    "cheerio",
-    "ciao",
-    "tschüss",
-    "tschüs",
-    "adieu",
-    "adiós",
-    "cya",
-    "goodnight",
-];
-/// Parts of sentences that ask how one is, and who or what one is talking to.
+const BYE: &[&str] =
+    &["bye", "goodbye", "cheerio", "tschüss", "tschüs", "adieu", "adiós", "cya", "goodnight"];
+/// Words in a row that ask how one is, and who or what one is talking to; without what stands
+/// between them.
 const HOW: &[&str] = &[
     "how are you",
     "how is it going",
-    "how's it going",
-    "what's up",
+    "how s it going",
+    "what s up",
     "wie geht",
     "ça va",
     "qué tal",
@@ -77,8 +68,7 @@ const WHO: &[&str] = &[
     "anybody there",
     "anyone there",
     "what is this",
-    "ein bot",
-    "wer bist du",
+    "bist du",
     "jemand da",
     "jemand hier",
 ];
@@ -208,16 +198,18 @@ pub(super) fn called(name: &str) -> String {
 }
 
 pub(super) fn kind_of(body: &str) -> Kind {
-    let body = body.to_lowercase().replace('’', "'");
+    let body = body.to_lowercase();
     let is_any = |words: &[&str], word: &str| words.contains(&word);
     let mut words = body.split(|letter: char| !letter.is_alphanumeric()).filter(|w| !w.is_empty());
     if words.clone().any(|word| is_any(THANKS, word)) {
         return Kind::Thanks;
     }
-    if WHO.iter().any(|part| body.contains(part)) {
+    let spaced = format!(" {} ", words.clone().collect::<Vec<_>>().join(" "));
+    let has_any = |rows: &[&str]| rows.iter().any(|row| spaced.contains(&format!(" {row} ")));
+    if has_any(WHO) {
         return Kind::Who;
     }
-    if HOW.iter().any(|part| body.contains(part)) {
+    if has_any(HOW) {
         return Kind::How;
     }
     if body.contains(QUESTION_MARKS) {
@@ -416,6 +408,8 @@ mod tests {
             ("How are you all?", Kind::How),
             ("Wie geht’s?", Kind::How),
             ("Are you a bot?", Kind::Who),
+            ("I found a bottle.", Kind::Remark),
+            ("what’s up", Kind::How),
             ("hello, is anybody here?", Kind::Who),
             ("bye for now", Kind::Bye),
             ("🎉", Kind::Wordless),
