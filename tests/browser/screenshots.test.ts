@@ -21,14 +21,19 @@ async function hold(page: Page, size: typeof PHONE): Promise<void> {
   await page.setViewportSize(size);
 }
 
+/** Longer than any finger that taps. */
+const REST_MS = 700;
+
 /** A finger rests on it, which brings up what can be done with it. */
 async function longPress(page: Page, on: Locator): Promise<void> {
+  await on.scrollIntoViewIfNeeded();
   const box = await on.boundingBox();
   if (!box) throw new Error('nothing to touch');
   const devtools = await page.context().newCDPSession(page);
   await devtools.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: [{ x: box.x + 20, y: box.y + 8 }] });
-  await page.getByRole('menu').waitFor();
+  await page.waitForTimeout(REST_MS);
   await devtools.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
+  await page.getByRole('menu').waitFor();
 }
 
 describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
@@ -126,7 +131,7 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
       await take(`phone-rooms${ending}`);
     }
     await page.getByRole('link', { name: /Harbour/ }).tap();
-    const last = page.locator('article[data-seq]').filter({ hasText: 'The north berth' });
+    const last = page.locator('article[data-seq]').filter({ hasText: 'The north berth' }).last();
     await last.locator('img').waitFor();
     await page.waitForTimeout(500);
     await take('phone-dark');
@@ -167,7 +172,12 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await page.getByRole('button', { name: 'Search' }).click();
     await page.getByRole('searchbox').fill('cake');
     await page.getByRole('button', { name: 'Everywhere' }).click();
-    await page.locator('[data-hit]').nth(2).waitFor();
+    // A month of messages is not in the index at once.
+    await expect.poll(async () => {
+      await page.getByRole('searchbox').press('Enter');
+      await page.waitForTimeout(1_000);
+      return page.locator('[data-hit]').count();
+    }).toBeGreaterThan(2);
     await page.mouse.move(0, 0);
     await page.screenshot({ path: path.join(FOLDER, 'search-dark.png'), animations: 'disabled' });
     await page.emulateMedia({ colorScheme: 'light' });
