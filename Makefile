@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help chaos cluster packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-rust check-rest check-types check-web fix fuzz guide run types web web-gallery test test-rust test-cassandra3 test-sdk test-sdk-go test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots
+.PHONY: help chaos cluster packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-rust check-rest check-types check-web fix fuzz guide run types web web-gallery test test-rust test-cassandra3 test-sdk test-sdk-go test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots screens
 
 help:
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -136,7 +136,12 @@ test-browser: $(if $(BUILT),,web) tests/browser/$(INSTALLED) ## people in a real
 screenshots: web tests/browser/$(INSTALLED) ## take the pictures of docs/images anew
 	touch crates/folkmoot/src/http/assets.rs
 	cargo build --quiet --package folkmoot
-	cd tests/browser && SCREENSHOTS=1 npm run --silent test -- screenshots
+	cd tests/browser && SCREENSHOTS=1 npm run --silent test -- screenshots.test
+
+screens: web tests/browser/$(INSTALLED) ## every screen in each look, as pictures in SCREENS=folder (target/screens)
+	touch crates/folkmoot/src/http/assets.rs
+	cargo build --quiet --package folkmoot
+	cd tests/browser && SCREENS="$(or $(SCREENS),$(CURDIR)/target/screens)" npm run --silent test -- screens.test
 
 test-hunt-browser: examples/treasure-hunt/tests/browser/$(INSTALLED) ## the treasure hunt in Chromium (SCREENSHOT=path takes its picture)
 	$(BUILD) treasure-hunt

@@ -120,6 +120,36 @@ describe('somebody kept at a distance', () => {
   });
 });
 
+describe('coming in', () => {
+  it('says_in_ones_own_language_what_was_wrong', async () => {
+    const guest = await Person.arrive(browser, 'gast', { locale: 'de-DE' });
+    const { page } = guest;
+    await page.goto(server.url);
+    const problem = page.getByRole('alert');
+    await page.getByLabel('Benutzername').fill('astrid');
+    await page.getByLabel('Passwort', { exact: true }).fill(PASSWORD);
+    await page.getByRole('button', { name: 'Konto anlegen' }).click();
+    await problem.filter({ hasText: /^Dieser Benutzername .* schon vergeben/ }).waitFor();
+    await page.getByLabel('Benutzername').fill('nämlich');
+    await page.getByRole('button', { name: 'Konto anlegen' }).click();
+    await problem.filter({ hasText: /2 bis 32 Zeichen/ }).waitFor();
+    await page.getByRole('button', { name: 'Anmelden', exact: true }).click();
+    await page.getByLabel('Benutzername').fill('astrid');
+    await page.getByLabel('Passwort', { exact: true }).fill('not her password');
+    await page.getByRole('button', { name: 'Anmelden', exact: true }).click();
+    await problem.filter({ hasText: 'Dieser Name und dieses Passwort gehören nicht zusammen.' }).waitFor();
+    await guest.context.close();
+  });
+
+  it('says_at_once_that_the_server_cannot_be_reached', async () => {
+    const guest = await Person.arrive(browser, 'guest');
+    await guest.page.route('**/api/**', (route) => route.abort());
+    await guest.page.goto(server.url);
+    await guest.page.getByRole('alert').filter({ hasText: 'The server cannot be reached.' }).waitFor();
+    await guest.context.close();
+  });
+});
+
 describe('a server for the invited', () => {
   it('asks_for_an_invitation_and_takes_its_link', async () => {
     const { host } = new URL(server.url);

@@ -2,7 +2,7 @@
 
 import path from 'node:path';
 
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 
 import { holdConversation } from './support/conversation';
@@ -19,6 +19,21 @@ async function hold(page: Page, size: typeof PHONE): Promise<void> {
   const devtools = await page.context().newCDPSession(page);
   await devtools.send('Emulation.setTouchEmulationEnabled', { enabled: size === PHONE });
   await page.setViewportSize(size);
+}
+
+/** Longer than any finger that taps. */
+const REST_MS = 700;
+
+/** A finger rests on it, which brings up what can be done with it. */
+async function longPress(page: Page, on: Locator): Promise<void> {
+  await on.scrollIntoViewIfNeeded();
+  const box = await on.boundingBox();
+  if (!box) throw new Error('nothing to touch');
+  const devtools = await page.context().newCDPSession(page);
+  await devtools.send('Input.dispatchTouchEvent', { type: 'touchStart', touchPoints: [{ x: box.x + 20, y: box.y + 8 }] });
+  await page.waitForTimeout(REST_MS);
+  await devtools.send('Input.dispatchTouchEvent', { type: 'touchEnd', touchPoints: [] });
+  await page.getByRole('menu').waitFor();
 }
 
 describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
@@ -64,6 +79,28 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await astrid.page.emulateMedia({ colorScheme: 'light' });
   });
 
+  it('show_a_thread_beside_the_room', async () => {
+    const { page } = astrid;
+    await page.getByTitle('Show thread').last().click();
+    await page.locator('[data-thread-seq]').nth(3).waitFor();
+    await page.getByRole('feed').evaluate((feed) => feed.scrollTo(0, feed.scrollHeight));
+    await picture('thread');
+    await page.getByRole('complementary', { name: 'Thread' }).getByRole('button', { name: 'Close' }).click();
+  });
+
+  it('show_it_from_right_to_left', async () => {
+    const { page } = astrid;
+    const speak = async (language: string): Promise<void> => {
+      await page.evaluate((chosen) => localStorage.setItem('folkmoot.preference.language', JSON.stringify(chosen)), language);
+      await page.reload();
+      await astrid.message('The north berth').locator('img').waitFor();
+      await page.locator('.pill').waitFor({ state: 'detached' });
+    };
+    await speak('ar');
+    await picture('chat-arabic');
+    await speak('en');
+  });
+
   it('show_what_lies_beside_and_over_it', async () => {
     const { page } = astrid;
     await page.getByRole('button', { name: 'Members' }).click();
@@ -79,16 +116,30 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
   });
 
   it('show_a_phone', async () => {
-    const { page } = astrid;
-    await hold(page, PHONE);
-    await picture('phone');
-    await page.emulateMedia({ colorScheme: 'dark' });
-    await picture('phone-dark');
-    await page.getByRole('button', { name: 'Open the list of rooms' }).click();
-    await picture('phone-rooms-dark');
+    const context = await browser.newContext({
+      viewport: PHONE, hasTouch: true, isMobile: true, locale: 'en-GB', storageState: await astrid.context.storageState(),
+    });
+    const page = await context.newPage();
+    const take = async (name: string): Promise<void> => {
+      await page.screenshot({ path: path.join(FOLDER, `${name}.png`), animations: 'disabled' });
+    };
+    await page.goto(server.url);
+    await page.getByRole('link', { name: /Chidi Okafor/ }).waitFor();
+    await page.locator('.pill').waitFor({ state: 'detached' });
+    for (const [colorScheme, ending] of [['light', ''], ['dark', '-dark']] as const) {
+      await page.emulateMedia({ colorScheme });
+      await take(`phone-rooms${ending}`);
+    }
+    await page.getByRole('link', { name: /Harbour/ }).tap();
+    const last = page.locator('article[data-seq]').filter({ hasText: 'The north berth' }).last();
+    await last.locator('img').waitFor();
+    await page.waitForTimeout(500);
+    await take('phone-dark');
     await page.emulateMedia({ colorScheme: 'light' });
-    await picture('phone-rooms');
-    await hold(page, DESK);
+    await take('phone');
+    await longPress(page, last.locator('.body'));
+    await take('phone-menu');
+    await context.close();
     expect(astrid.errors).toEqual([]);
   });
 
@@ -116,12 +167,25 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await admin.open('Code corner');
     await admin.message('port').first().waitFor();
     await shoot('demo');
-    await page.getByRole('button', { name: /\d repl/ }).last().click();
-    await page.locator('[data-thread-seq]').nth(1).waitFor();
+    await admin.open('Garden');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByRole('searchbox').fill('cake');
+    await page.getByRole('button', { name: 'Everywhere' }).click();
+    // A month of messages is not in the index at once.
+    await expect.poll(async () => {
+      await page.getByRole('searchbox').press('Enter');
+      await page.waitForTimeout(1_000);
+      return page.locator('[data-hit]').count();
+    }).toBeGreaterThan(2);
     await page.mouse.move(0, 0);
-    await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
-    await page.screenshot({ path: path.join(FOLDER, 'thread.png'), animations: 'disabled' });
-    await page.getByRole('complementary', { name: 'Thread' }).getByRole('button', { name: 'Close' }).click();
+    await page.screenshot({ path: path.join(FOLDER, 'search-dark.png'), animations: 'disabled' });
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.getByRole('complementary', { name: 'Search' }).getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('link', { name: 'Inbox' }).click();
+    await page.getByRole('heading', { name: 'Inbox', level: 1 }).waitFor();
+    await page.locator('[data-row]').nth(2).waitFor({ timeout: 60_000 });
+    await page.screenshot({ path: path.join(FOLDER, 'inbox.png'), animations: 'disabled' });
     await page.getByRole('link', { name: 'Administration' }).click();
     // Until half a minute is drawn: an empty curve shows nothing.
     await page.waitForFunction(() => (document.querySelector('polyline')?.points.length ?? 0) > 30, undefined, { timeout: 60_000 });

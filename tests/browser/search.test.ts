@@ -72,6 +72,27 @@ describe('searching', () => {
     await expect.poll(() => astrid.page.evaluate(() => document.activeElement?.hasAttribute('data-hit'))).toBe(true);
   });
 
+  it('offers_everywhere_one_key_away_where_a_room_has_no_hit', async () => {
+    await astrid.open('Attic');
+    await panel(astrid).getByRole('button', { name: 'In this room' }).click();
+    const field = panel(astrid).getByRole('searchbox');
+    await field.fill('boat');
+    const offer = panel(astrid).getByRole('button', { name: 'Not in Attic. Search everywhere' });
+    await offer.waitFor();
+    expect(await violations(astrid.page)).toEqual([]);
+    await field.press('Enter');
+    await hits(astrid).filter({ hasText: 'red boat' }).waitFor();
+    expect(await offer.count()).toBe(0);
+    // By mouse and by arrows as well; the keyboard stays in the field.
+    await panel(astrid).getByRole('button', { name: 'In this room' }).click();
+    await offer.waitFor();
+    await field.press('ArrowDown');
+    await astrid.page.keyboard.press('Enter');
+    await hits(astrid).filter({ hasText: 'red boat' }).waitFor();
+    await expect.poll(() => field.evaluate((input) => document.activeElement === input)).toBe(true);
+    await astrid.open('Harbour');
+  });
+
   it('marks_what_matches_in_any_script_and_behind_emoji', async () => {
     await search(astrid, '東京タワー');
     await panel(astrid).getByText('1 message found').waitFor();

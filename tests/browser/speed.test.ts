@@ -7,6 +7,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 
 import { fillRoom } from './support/fill';
+import { keyLatencies } from './support/key_latency';
 import { astrid, bo, browser, server, withAstridAndBo } from './support/scene';
 import { workPerKey } from './support/work_per_key';
 
@@ -253,6 +254,29 @@ describe(`a room of ${MESSAGES} messages`, () => {
     else console.info(`  of that, beyond what it takes in silence: ${(quantile(took, 0.95) - silent).toFixed(1)} ms (p95)`);
     if (perSecond === 100) atMost(quantile(took, 0.95), KEY_MS_MAX);
     expect(astrid.errors).toEqual([]);
+  });
+
+  // A page that holds nothing but a text field, in the same browser: by the clock no page is faster there.
+  it('shows_a_key_hardly_later_than_a_page_with_a_bare_text_field', async () => {
+    const show = (what: string, keys: Awaited<ReturnType<typeof keyLatencies>>): void => {
+      report(`key to picture ${what}`, keys.map(({ total }) => total));
+      report('  of that, waiting for the frame of the display', keys.map(({ waiting }) => waiting));
+      report('  and all the rest', keys.map(({ total, waiting }) => total - waiting), KEY_MS_MAX);
+      expect(keys.length).toBeGreaterThan(30);
+    };
+    const bare = await astrid.context.newPage();
+    await bare.setContent('<textarea autofocus rows="3" cols="60"></textarea>');
+    await bare.locator('textarea').focus();
+    show('in a bare text field', await keyLatencies(browser, async () => {
+      for (let key = 0; key < 60; key += 1) await bare.keyboard.press('x', { delay: 20 });
+    }));
+    await bare.close();
+    await astrid.page.bringToFront();
+    for (const perSecond of [0, 100]) {
+      const keys = await keyLatencies(browser, () => typeDuring(perSecond));
+      show(`during ${perSecond} messages a second`, keys);
+      atMost(quantile(keys.map(({ total, waiting }) => total - waiting), 0.95), KEY_MS_MAX);
+    }
   });
 
   // By the processor's time, in which neither a display nor other programs are waited for: a busy machine changes it little.

@@ -81,6 +81,8 @@ describe('a thread', () => {
     const below = (person: Person, said: string, words: string | RegExp) =>
       person.page.locator('article[data-seq]').filter({ hasText: said }).first().getByRole('button', { name: words });
     await astrid.say('Who has the keys?');
+    await astrid.allSent();
+    await bo.say('Which ones?');
     await bo.act('Who has the keys', 'Reply');
     await bo.say('Not me.');
     await below(astrid, 'Who has the keys', /^1 reply last by Bo Lind, \d\d:\d\d$/).waitFor();
@@ -89,6 +91,12 @@ describe('a thread', () => {
     for (const each of [astrid, bo]) await below(each, 'Who has the keys', /^2 replies last by Astrid Holm, \d\d:\d\d$/).waitFor();
     await astrid.act('Found them', 'Delete');
     await below(bo, 'Who has the keys', /^1 reply last by Bo Lind/).waitFor();
+    // A single one right below says itself what it answers.
+    await astrid.say('Who has the boat?');
+    await bo.act('Who has the boat', 'Reply');
+    await bo.say('I do.');
+    await astrid.message('I do.').locator('.quote').waitFor();
+    expect(await below(astrid, 'Who has the boat', /repl/).count()).toBe(0);
     // What is not loaded is not counted.
     await bo.page.goto(new URL(bo.page.url().replace(/(room\/[^/]+).*/, '$1/1')).href);
     await below(bo, 'the coffee', 'Show thread').getByText('Show thread').waitFor();

@@ -1,5 +1,5 @@
-//! Where every new account is let in, who greets it there, and who hears what is said in the first of
-//! these rooms and to the one who greets; only a demo has such rooms.
+//! Where every new account is let in, who greets it there, and who hears what is said in these rooms
+//! and to the one who greets; only a demo has such rooms.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ const HEARD_MAX: usize = 8;
 /// Conversations with newcomers in which what they say is heard; each costs its id.
 const DIRECTS_MAX: usize = 10_000;
 
-/// A message in the first room, or to the host.
+/// A message in one of the rooms, or to the host.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) room: RoomId,
@@ -33,7 +33,7 @@ pub(crate) struct OpenRooms {
 }
 
 impl OpenRooms {
-    /// Also returns what is said in the first room and to the host.
+    /// Also returns what is said in the rooms and to the host.
     pub(crate) fn new(rooms: Vec<RoomId>, host: UserId) -> (Self, mpsc::Receiver<Said>) {
         let (heard, hearing) = mpsc::channel(HEARD_MAX);
         (Self { rooms, host, directs: Mutex::default(), heard }, hearing)
@@ -54,7 +54,7 @@ impl OpenRooms {
 
     /// Tells of a message; waits for nobody.
     pub(crate) fn hear(&self, room: RoomId, said: impl FnOnce() -> Said) {
-        let is_heard = self.first() == Some(room) || self.directs.lock().contains(&room);
+        let is_heard = self.rooms.contains(&room) || self.directs.lock().contains(&room);
         if is_heard && let Ok(place) = self.heard.try_reserve() {
             place.send(said());
         }

@@ -23,8 +23,10 @@ export async function holdConversation({ astrid, bo, chidi }: Cast): Promise<voi
   await react(chidi, 'The crane is booked', '🎉');
   await react(astrid, 'I can drive', '👍');
   await turn(chidi, 'And who brings the coffee? Last time it was @astrid, and it was *excellent*.');
-  await turn(bo, '☕️');
-  await turn(astrid, 'Fine. But then `@bo` brings the cinnamon buns.');
+  await answer(bo, 'who brings the coffee', '☕️');
+  await answer(astrid, '☕️', 'Fine. But then `@bo` brings the cinnamon buns.');
+  await answer(chidi, 'Fine. But then', 'All of them. I counted on it.');
+  await react(bo, 'I counted on it', '😂');
   await attach(bo, harbour('north-berth.png', 900, 420), text('tides-november.csv', 'day,high,low\n'.repeat(90)));
   await bo.page.getByText('Ready to send').nth(1).waitFor();
   await turn(bo, 'Deal. The north berth this morning, and the tides of the month:');
@@ -34,6 +36,12 @@ export async function holdConversation({ astrid, bo, chidi }: Cast): Promise<voi
 async function turn(person: Person, text: string): Promise<void> {
   await person.say(text);
   await person.allSent();
+}
+
+async function answer(person: Person, to: string, text: string): Promise<void> {
+  await person.message(to).waitFor();
+  await person.act(to, 'Reply');
+  await turn(person, text);
 }
 
 async function react(person: Person, text: string, emoji: string): Promise<void> {

@@ -37,6 +37,17 @@ export class Search {
     this.#link = link;
   }
 
+  /** Whether what was answered was asked of one room. */
+  get isOfRoom(): boolean {
+    return this.#asked?.room !== undefined;
+  }
+
+  /** Whether what was answered is the answer to these words, as typed or as if the last word went on. */
+  answers(words: string): boolean {
+    const asked = this.#asked?.query;
+    return asked !== undefined && (asked === words.trim() || asked === typedQuery(words));
+  }
+
   /** Searches for what is in the field: in a room, or everywhere. */
   async run(room: RoomId): Promise<void> {
     clearTimeout(this.#pause);

@@ -6,6 +6,7 @@ import { mount } from 'svelte';
 import { Keep } from '../net/keep';
 import '../styles/tokens.css';
 import '../styles/base.css';
+import '../styles/message.css';
 import Gallery from './Gallery.svelte';
 
 const target = document.getElementById('app');

@@ -44,6 +44,15 @@ describe('rows', () => {
     expect(after[3]?.author).toBe(true);
   });
 
+  it('tell_of_no_thread_where_a_single_answer_stands_right_below', () => {
+    const timeline = filled();
+    timeline.addPage([answerTo(4, 3)]);
+    const range = { from: 1, to: 6 };
+    expect(rowsOf(timeline, range, undefined, [])[2]?.grown).toBeUndefined();
+    timeline.addPage([message(5), answerTo(6, 3)]);
+    expect(rowsOf(timeline, range, undefined, [])[2]?.grown).toEqual({ count: 2, last: 6 });
+  });
+
   it('begin_with_the_first_message_that_the_room_keeps', () => {
     const timeline = filled();
     timeline.keepFrom(3);

@@ -42,8 +42,11 @@ export function rowsOf(timeline: Timeline, { from, to }: SeqRange, newAfter: num
 function rowAt(timeline: Timeline, seq: number, newAfter: number | undefined): Row {
   const message = timeline.at(seq);
   if (!message) return { seq, message, grown: undefined, lastAnswer: undefined };
-  const grown = message.reply_to === undefined ? timeline.grownFrom(seq) : undefined;
-  const lastAnswer = grown && timeline.isWholeAfter(seq) ? timeline.at(grown.last) : undefined;
+  const all = message.reply_to === undefined ? timeline.grownFrom(seq) : undefined;
+  const isWhole = all !== undefined && timeline.isWholeAfter(seq);
+  // A single answer right below says itself what it answers.
+  const grown = isWhole && all.count === 1 && all.last === seq + 1 ? undefined : all;
+  const lastAnswer = grown && isWhole ? timeline.at(grown.last) : undefined;
   return { seq, message, grown, lastAnswer, ...headingOf(message, timeline.at(seq - 1), newAfter) };
 }
 

@@ -3,13 +3,13 @@
 //!
 //! A guest hears words first, then sees a reaction, then nothing, and so on: bots that answer
 //! everything are no company. A question, or a bot's name, is always worth words, and no words come
-//! back within a screen.
+//! back within a screen. What is talked of in a room is answered there with what is known there.
 
 use std::collections::HashMap;
 
 use folkmoot_protocol::{Seq, UserId};
 
-use super::script::{BOTS, bot};
+use super::script::bot;
 
 const TEXT: &str = include_str!("scenes/answers.txt");
 /// Where the text of an answer names the guest.
@@ -45,6 +45,33 @@ const HELLO: &[&str] = &[
 const HALLO: &[&str] = &["hallo", "moin", "servus", "guten", "tach", "na", "grüezi"];
 const THANKS: &[&str] =
     &["thanks", "thank", "thx", "danke", "merci", "gracias", "شكرا", "ありがとう"];
+const BYE: &[&str] =
+    &["bye", "goodbye", "cheerio", "tschüss", "tschüs", "adieu", "adiós", "cya", "goodnight"];
+/// Words in a row that ask how one is, and who or what one is talking to; without what stands
+/// between them.
+const HOW: &[&str] = &[
+    "how are you",
+    "how is it going",
+    "how s it going",
+    "what s up",
+    "wie geht",
+    "ça va",
+    "qué tal",
+];
+const WHO: &[&str] = &[
+    "a bot",
+    "are bots",
+    "are you real",
+    "who are you",
+    "anybody here",
+    "anyone here",
+    "anybody there",
+    "anyone there",
+    "what is this",
+    "bist du",
+    "jemand da",
+    "jemand hier",
+];
 const QUESTION_MARKS: &[char] = &['?', '？', '؟'];
 
 /// What a guest said.
@@ -55,6 +82,8 @@ pub(super) struct Heard<'a> {
     pub(super) name: &'a str,
     pub(super) seq: Seq,
     pub(super) body: &'a str,
+    /// The name of the room.
+    pub(super) room: &'a str,
 }
 
 /// What a bot does about it.
@@ -68,9 +97,16 @@ pub(super) enum Answer {
 pub(super) enum Kind {
     Hello,
     Hallo,
+    How,
+    Who,
     Question,
     Thanks,
+    Bye,
+    /// No words at all, or none but emoji.
+    Wordless,
     Remark,
+    /// Whatever is asked or remarked in the room of this name.
+    In(&'static str),
 }
 
 #[derive(Debug)]
@@ -105,7 +141,8 @@ impl Answers {
         let turn = self.guests.entry(heard.guest).or_default();
         let is_first = *turn == 0;
         // After words a reaction, then silence, then words again.
-        let words = matches!(*turn, 0 | 3) || kind == Kind::Question || named.is_some();
+        let asks = matches!(kind, Kind::Question | Kind::How | Kind::Who);
+        let words = matches!(*turn, 0 | 3) || asks || named.is_some();
         let silence = *turn == 2;
         *turn = if words { 1 } else { *turn + 1 };
         let said = if words { self.words(heard, kind, named) } else { None };
@@ -123,12 +160,17 @@ impl Answers {
         kind: Kind,
         named: Option<&'static str>,
     ) -> Option<Answer> {
-        let lines = self.lines.iter_mut().filter(|line| line.kind == kind);
-        let line = lines.min_by_key(|line| line.said_to)?;
-        let rests = |at: Seq| heard.seq.as_u64().saturating_sub(at.as_u64()) < SCREEN;
-        if line.said_to.is_some_and(rests) {
-            return None;
-        }
+        let rests = |line: &Line| {
+            let distance = |at: Seq| heard.seq.as_u64().saturating_sub(at.as_u64());
+            line.said_to.is_some_and(|at| distance(at) < SCREEN)
+        };
+        let is_of = |line: &Line, wanted: Kind| match (line.kind, wanted) {
+            (Kind::In(room), Kind::Question | Kind::Remark) => room == heard.room,
+            (of, wanted) => of == wanted,
+        };
+        let lines = self.lines.iter_mut().filter(|line| is_of(line, kind) && !rests(line));
+        // First what is known in this room; of the same kind, what was said longest ago.
+        let line = lines.min_by_key(|line| (!matches!(line.kind, Kind::In(_)), line.said_to))?;
         line.said_to = Some(heard.seq);
         let text = line.text.replace(NAME, &called(heard.name));
         Some(Answer::Say { who: named.unwrap_or(line.who), text })
@@ -162,19 +204,30 @@ pub(super) fn kind_of(body: &str) -> Kind {
     if words.clone().any(|word| is_any(THANKS, word)) {
         return Kind::Thanks;
     }
+    let spaced = format!(" {} ", words.clone().collect::<Vec<_>>().join(" "));
+    let has_any = |rows: &[&str]| rows.iter().any(|row| spaced.contains(&format!(" {row} ")));
+    if has_any(WHO) {
+        return Kind::Who;
+    }
+    if has_any(HOW) {
+        return Kind::How;
+    }
     if body.contains(QUESTION_MARKS) {
         return Kind::Question;
     }
     match words.next() {
+        None => Kind::Wordless,
+        Some(word) if is_any(BYE, word) => Kind::Bye,
         Some(word) if is_any(HALLO, word) => Kind::Hallo,
         Some(word) if is_any(HELLO, word) => Kind::Hello,
         _ => Kind::Remark,
     }
 }
 
-/// The first bot that a message names.
+/// The first bot whom a message names, with or without an `@`.
 fn named(body: &str) -> Option<&'static str> {
-    BOTS.iter().map(|(name, _)| *name).find(|name| body.contains(&format!("@{name}")))
+    let body = body.to_lowercase();
+    body.split(|letter: char| !letter.is_alphanumeric()).find_map(bot)
 }
 
 pub(super) fn parse(text: &'static str) -> Option<Vec<Line>> {
@@ -191,14 +244,18 @@ pub(super) fn parse(text: &'static str) -> Option<Vec<Line>> {
     Some(lines)
 }
 
-fn kind_named(name: &str) -> Option<Kind> {
+fn kind_named(name: &'static str) -> Option<Kind> {
     match name {
         "hello" => Some(Kind::Hello),
         "hallo" => Some(Kind::Hallo),
+        "how" => Some(Kind::How),
+        "who" => Some(Kind::Who),
         "question" => Some(Kind::Question),
         "thanks" => Some(Kind::Thanks),
+        "bye" => Some(Kind::Bye),
+        "wordless" => Some(Kind::Wordless),
         "remark" => Some(Kind::Remark),
-        _ => None,
+        _ => name.strip_prefix("in ").map(Kind::In),
     }
 }
 
@@ -209,11 +266,22 @@ mod tests {
     use folkmoot_protocol::field;
 
     use super::*;
+    use crate::demo::script::scenes;
 
     const GUEST: UserId = UserId::from_u64(1);
 
     fn say(answers: &mut Answers, guest: UserId, seq: u64, body: &str) -> Vec<Answer> {
-        answers.to(&Heard { guest, name: "Ada", seq: Seq::from_u64(seq), body })
+        say_in(answers, "Town square", guest, seq, body)
+    }
+
+    fn say_in(
+        answers: &mut Answers,
+        room: &str,
+        guest: UserId,
+        seq: u64,
+        body: &str,
+    ) -> Vec<Answer> {
+        answers.to(&Heard { guest, name: "Ada", seq: Seq::from_u64(seq), body, room })
     }
 
     fn text_of(answer: &Answer) -> Option<&str> {
@@ -226,10 +294,24 @@ mod tests {
     #[test]
     fn every_line_is_read_and_keeps_the_limits_of_the_protocol() {
         let lines = parse(TEXT).unwrap();
-        for kind in [Kind::Hello, Kind::Hallo, Kind::Question, Kind::Thanks, Kind::Remark] {
+        let kinds = [
+            Kind::Hello,
+            Kind::Hallo,
+            Kind::How,
+            Kind::Who,
+            Kind::Question,
+            Kind::Thanks,
+            Kind::Bye,
+            Kind::Wordless,
+            Kind::Remark,
+        ];
+        let rooms = scenes().into_iter().skip(1).map(|scene| Kind::In(scene.room));
+        for kind in kinds.into_iter().chain(rooms) {
             assert!(lines.iter().filter(|line| line.kind == kind).count() >= 4, "{kind:?}");
         }
+        let names: HashSet<_> = scenes().iter().map(|scene| scene.room).collect();
         for line in lines {
+            assert!(!matches!(line.kind, Kind::In(room) if !names.contains(room)), "{line:?}");
             field::body("body", line.text, 0).unwrap();
         }
         assert!(REACTIONS.iter().all(|(who, _)| bot(who).is_some()));
@@ -282,8 +364,24 @@ mod tests {
     fn who_is_named_answers() {
         let mut answers = Answers::new();
         say(&mut answers, GUEST, 1, "hello");
-        let said = say(&mut answers, GUEST, 3, "@tomas is the radio fine?");
-        assert!(matches!(&said[..], [Answer::Say { who: "tomas", .. }]), "{said:?}");
+        for (seq, body) in [(3, "@tomas is the radio fine?"), (5, "Tomas, it hums.")] {
+            let said = say(&mut answers, GUEST, seq, body);
+            assert!(matches!(&said[..], [Answer::Say { who: "tomas", .. }]), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn a_room_answers_with_what_is_known_there() {
+        let mut answers = Answers::new();
+        let heard = ["what do I do about slugs?", "and about the beans?", "and in winter?"];
+        for (seq, body) in (1..).step_by(2).zip(heard) {
+            let said = say_in(&mut answers, "Garden", GUEST, seq, body);
+            let text = said.iter().find_map(text_of).expect("a question is worth words");
+            let of_garden =
+                parse(TEXT).unwrap().into_iter().filter(|line| line.kind == Kind::In("Garden"));
+            let known: Vec<_> = of_garden.map(|line| line.text.replace(NAME, "Ada")).collect();
+            assert!(known.iter().any(|line| line == text), "{text:?}");
+        }
     }
 
     #[test]
@@ -307,7 +405,15 @@ mod tests {
             ("hello, how does this work?", Kind::Question),
             ("thanks, that helped", Kind::Thanks),
             ("History is long", Kind::Remark),
-            ("", Kind::Remark),
+            ("How are you all?", Kind::How),
+            ("Wie geht’s?", Kind::How),
+            ("Are you a bot?", Kind::Who),
+            ("I found a bottle.", Kind::Remark),
+            ("what’s up", Kind::How),
+            ("hello, is anybody here?", Kind::Who),
+            ("bye for now", Kind::Bye),
+            ("🎉", Kind::Wordless),
+            ("", Kind::Wordless),
         ] {
             assert_eq!(kind_of(body), kind, "{body}");
         }

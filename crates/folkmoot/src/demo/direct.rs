@@ -24,7 +24,7 @@ impl Direct {
         let (kind, seq) = (kind_of(heard.body), heard.seq.as_u64() as usize);
         // The greeting is the first message. Words make a message more and a reaction none, so
         // they take turns.
-        if kind == Kind::Remark && seq % 3 == 1 {
+        if kind == Kind::Wordless || (kind == Kind::Remark && seq % 3 == 1) {
             return Answer::React { who: HOST, emoji: REACTIONS[seq / 3 % REACTIONS.len()] };
         }
         let of_kind: Vec<_> = self.lines.iter().filter(|line| line.kind == kind).collect();
@@ -41,13 +41,22 @@ mod tests {
 
     fn said_to(seq: u64, body: &str) -> Answer {
         let guest = UserId::from_u64(1);
-        Direct::new().to(&Heard { guest, name: "Ada", seq: Seq::from_u64(seq), body })
+        Direct::new().to(&Heard { guest, name: "Ada", seq: Seq::from_u64(seq), body, room: "" })
     }
 
     #[test]
     fn every_line_is_read_is_the_hosts_and_keeps_the_limits_of_the_protocol() {
         let lines = Direct::new().lines;
-        for kind in [Kind::Hello, Kind::Hallo, Kind::Question, Kind::Thanks, Kind::Remark] {
+        for kind in [
+            Kind::Hello,
+            Kind::Hallo,
+            Kind::How,
+            Kind::Who,
+            Kind::Question,
+            Kind::Thanks,
+            Kind::Bye,
+            Kind::Remark,
+        ] {
             assert!(lines.iter().filter(|line| line.kind == kind).count() >= 4, "{kind:?}");
         }
         for line in lines {

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folkmoot_protocol::RoomId;
-use folkmoot_protocol::rpc::{DirectOpen, MessageReact, MessageSend, RpcError, TypingSet};
+use folkmoot_protocol::rpc::{
+    DirectOpen, HistoryGet, MessageReact, MessageSend, RpcError, TypingSet,
+};
 use tokio::sync::mpsc;
 
 use crate::account::token::random_id;
@@ -26,17 +28,33 @@ use cast::Cast;
 use direct::Direct;
 use script::{Line, Scene, When, scenes};
 
-/// Between two lines anywhere: calm enough to read along in all rooms.
-const PAUSE: Duration = Duration::from_secs(8);
-/// How long a bot types.
-const TYPING: Duration = Duration::from_millis(1_500);
-/// How long a bot reads before it answers a guest.
-const READING: Duration = Duration::from_millis(700);
+/// Between two lines anywhere, in turn: calm enough to read along in all rooms, and no clockwork.
+const PAUSES_S: [u64; 5] = [6, 10, 7, 12, 5];
+/// Until somebody presses a reaction.
+const REACTING: Duration = Duration::from_millis(1_500);
+/// How long a bot types for each character, and at least, and at most: a guest waits for it.
+const TYPING: Patience = Patience { letter_ms: 18, min_ms: 700, max_ms: 2_600 };
+/// How long a bot reads what a guest said.
+const READING: Patience = Patience { letter_ms: 15, min_ms: 500, max_ms: 1_500 };
 
 /// What a newcomer finds in the first direct conversation.
 const GREETING: &str = "Welcome! Everybody in these rooms is a bot, so try whatever you like: \
      answer with a quote, react, edit, delete, throw me out.\n\nPress **?** for the keys, \
      and **Ctrl+K** to jump to a room.";
+
+/// What takes longer for longer texts.
+struct Patience {
+    letter_ms: u64,
+    min_ms: u64,
+    max_ms: u64,
+}
+
+impl Patience {
+    fn of(&self, text: &str) -> Duration {
+        let wanted = self.letter_ms * text.chars().count() as u64;
+        Duration::from_millis(wanted.clamp(self.min_ms, self.max_ms))
+    }
+}
 
 /// Prepares rooms and bots; they talk until the server stops.
 pub(crate) async fn start(server: &Arc<Server>) {
@@ -61,7 +79,7 @@ pub(crate) async fn start(server: &Arc<Server>) {
     tokio::spawn(async move {
         tokio::select! {
             () = talk(&server, &cast, &scenes, &rooms) => {}
-            () = answer(&server, &cast, &rooms, hearing) => {}
+            () = answer(&server, &cast, (&scenes, &rooms), hearing) => {}
             _ = stopping.changed() => {}
         }
     });
@@ -82,16 +100,24 @@ pub(crate) async fn welcome(newcomer: &Identity) -> Result<Option<RoomId>, RpcEr
     Ok(open.first())
 }
 
-/// Answers guests in the first room and in their conversations with the host.
-async fn answer(server: &Server, cast: &Cast, rooms: &[RoomId], mut hearing: mpsc::Receiver<Said>) {
+/// Answers guests in the rooms and in their conversations with the host.
+async fn answer(
+    server: &Server,
+    cast: &Cast,
+    (scenes, rooms): (&[Scene], &[RoomId]),
+    mut hearing: mpsc::Receiver<Said>,
+) {
     let (mut answers, direct) = (Answers::new(), Direct::new());
     while let Some(said) = hearing.recv().await {
         if cast.has(said.user) {
             continue;
         }
-        let answered = match rooms.first() == Some(&said.room) {
-            true => answer_one(server, cast, &mut answers, &said).await,
-            false => answer_alone(server, cast, &direct, &said).await,
+        let place = rooms.iter().position(|room| *room == said.room);
+        let answered = match place {
+            Some(place) => {
+                answer_one(server, cast, (&mut answers, scenes[place].room), &said).await
+            }
+            None => answer_alone(server, cast, &direct, &said).await,
         };
         if let Err(error) = answered {
             tracing::debug!(%error, "a bot could not answer");
@@ -102,12 +128,13 @@ async fn answer(server: &Server, cast: &Cast, rooms: &[RoomId], mut hearing: mps
 async fn answer_one(
     server: &Server,
     cast: &Cast,
-    answers: &mut Answers,
+    (answers, name): (&mut Answers, &str),
     Said { room, user, seq, body }: &Said,
 ) -> Result<(), RpcError> {
     let account = users::account(server, *user).await?;
-    let heard = Heard { guest: *user, name: &account.display_name, seq: *seq, body };
+    let heard = Heard { guest: *user, name: &account.display_name, seq: *seq, body, room: name };
     for answer in answers.to(&heard) {
+        server.node().sleep(READING.of(body)).await;
         give(server, cast, (*room, *seq), Some(*seq), answer).await?;
     }
     Ok(())
@@ -121,7 +148,8 @@ async fn answer_alone(
     Said { room, user, seq, body }: &Said,
 ) -> Result<(), RpcError> {
     let account = users::account(server, *user).await?;
-    let heard = Heard { guest: *user, name: &account.display_name, seq: *seq, body };
+    let heard = Heard { guest: *user, name: &account.display_name, seq: *seq, body, room: "" };
+    server.node().sleep(READING.of(body)).await;
     give(server, cast, (*room, *seq), None, direct.to(&heard)).await
 }
 
@@ -133,10 +161,9 @@ async fn give(
     reply_to: Option<Seq>,
     answer: Answer,
 ) -> Result<(), RpcError> {
-    server.node().sleep(READING).await;
     match answer {
         Answer::Say { who, text } => {
-            typed(server, cast, who, room).await?;
+            typed(server, cast, who, room, &text).await?;
             say(cast.identity(who)?, room, text, reply_to).await.map(drop)
         }
         Answer::React { who, emoji } => react(cast, who, room, seq, emoji).await,
@@ -146,8 +173,14 @@ async fn give(
 /// Goes round the rooms, one line at a time, and through their conversations again and again.
 async fn talk(server: &Server, cast: &Cast, scenes: &[Scene], rooms: &[RoomId]) {
     let mut talks: Vec<Talk<'_>> = scenes.iter().zip(rooms).map(Talk::new).collect();
+    for talk in &mut talks {
+        // What cannot be read is begun anew.
+        if let Ok(said) = said_last(cast, talk.room).await {
+            talk.go_on_after(&said);
+        }
+    }
     for turn in 0usize.. {
-        server.node().sleep(PAUSE).await;
+        server.node().sleep(Duration::from_secs(PAUSES_S[turn % PAUSES_S.len()])).await;
         let place = turn % talks.len();
         let talk = &mut talks[place];
         let Some(line) = talk.next() else { continue };
@@ -156,6 +189,13 @@ async fn talk(server: &Server, cast: &Cast, scenes: &[Scene], rooms: &[RoomId]) 
             tracing::debug!(%error, name = line.who, "a bot could not speak");
         }
     }
+}
+
+/// What was said last in a room, the newest at the end.
+async fn said_last(cast: &Cast, room: RoomId) -> Result<Vec<String>, RpcError> {
+    let last = HistoryGet { room, before: None, after: None, around: None, limit: None };
+    let page = messages::history(cast.identity(cast::HOST)?, last).await?;
+    Ok(page.messages.into_iter().map(|message| message.body).collect())
 }
 
 /// Where a room is in its conversations.
@@ -179,6 +219,22 @@ impl<'a> Talk<'a> {
         Self { room: *room, conversations, conversation: 0, line: 0, numbers: Vec::new() }
     }
 
+    /// Goes on behind what was said last, the newest at the end: a server that starts again finds
+    /// its bots where they were.
+    fn go_on_after(&mut self, said: &[String]) {
+        let place_of = |text: &String| {
+            let mut talks = self.conversations.iter().enumerate();
+            talks.find_map(|(talk, lines)| {
+                Some((talk, lines.iter().position(|line| line.text == *text)?))
+            })
+        };
+        if let Some((conversation, line)) = said.iter().rev().find_map(place_of) {
+            self.conversation = conversation;
+            self.line = line + 1;
+            self.numbers = vec![None; self.line];
+        }
+    }
+
     fn next(&mut self) -> Option<&'a Line> {
         if self.conversations.get(self.conversation)?.len() == self.line {
             self.conversation = (self.conversation + 1) % self.conversations.len();
@@ -195,13 +251,13 @@ impl<'a> Talk<'a> {
         let reply_to = reply_to.and_then(|place| self.numbers.get(place).copied().flatten());
         // Counted also when nobody could speak, so that later answers find their lines.
         self.numbers.push(None);
-        typed(server, cast, line.who, room).await?;
+        typed(server, cast, line.who, room, &line.text).await?;
         let seq = say(cast.identity(line.who)?, room, line.text.clone(), reply_to).await?;
         if let Some(number) = self.numbers.last_mut() {
             *number = Some(seq);
         }
         for (who, emoji) in &line.reactions {
-            server.node().sleep(TYPING).await;
+            server.node().sleep(REACTING).await;
             react(cast, who, room, seq, emoji).await?;
         }
         Ok(())
@@ -209,12 +265,18 @@ impl<'a> Talk<'a> {
 }
 
 /// A bot writes what it is about to say.
-async fn typed(server: &Server, cast: &Cast, who: &str, room: RoomId) -> Result<(), RpcError> {
+async fn typed(
+    server: &Server,
+    cast: &Cast,
+    who: &str,
+    room: RoomId,
+    text: &str,
+) -> Result<(), RpcError> {
     let bot = cast.identity(who)?;
     // Thrown out and let in again, it is there again.
     cast::come_in(bot, who, room).await?;
     messages::typing(bot, TypingSet { room, on: true }).await?;
-    server.node().sleep(TYPING).await;
+    server.node().sleep(TYPING.of(text)).await;
     messages::typing(bot, TypingSet { room, on: false }).await
 }
 
@@ -257,6 +319,22 @@ mod tests {
             for window in said.windows(SCREEN) {
                 let (last, before) = window.split_last().expect("a screen has lines");
                 assert!(!before.contains(last), "{}: {last:?} again too soon", scene.room);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_again_because_the_server_was_started_again() {
+        for scene in scenes() {
+            let room = RoomId::from_u64(1);
+            let mut said: Vec<String> = Vec::new();
+            for _ in 0..60 {
+                let mut talk = Talk::new((&scene, &room));
+                talk.go_on_after(&said[said.len().saturating_sub(SCREEN)..]);
+                let line = talk.next().expect("a conversation has lines").text.clone();
+                let screen = &said[said.len().saturating_sub(SCREEN)..];
+                assert!(!screen.contains(&line), "{}: {line:?} again too soon", scene.room);
+                said.push(line);
             }
         }
     }
