@@ -1,6 +1,6 @@
 # Each target is one command that a person would type; `make` alone lists them.
 
-.PHONY: help chaos cluster packages loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-rust check-rest check-types check-web fix fuzz guide run types web web-gallery test test-rust test-cassandra3 test-sdk test-sdk-go test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots
+.PHONY: help chaos cluster packages headers loom memcheck miri soak torture mutants sim sim-mutants bench bench-against bench-peers metrics-cost check check-rust check-rest check-types check-web fix fuzz guide run types web web-gallery test test-rust test-cassandra3 test-sdk test-sdk-go test-web test-browser test-hunt-browser test-map-browser test-messenger-browser screenshots
 
 help:
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | column -t -s "$$(printf '\t')"
@@ -41,7 +41,7 @@ check: ## everything that reads and judges: format, lints, docs, spelling, depen
 	@$(MAKE) --no-print-directory -j2 --output-sync=target check-rust check-rest
 
 # Its steps wait for each other, as cargo builds one thing at a time in one place.
-check-rust: check-types ## format, lints and docs of the Rust workspace
+check-rust: headers check-types ## format, lints and docs of the Rust workspace
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet $(FEATURES) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet $(FEATURES)
@@ -100,6 +100,9 @@ BUILD = $(if $(BUILT),@true,cargo build --quiet --package)
 CHAOS_SECONDS ?= 60
 packages: ## what the tests need of Debian: Chromium, Mosquitto, PostgreSQL, etcd, Java, Maven, valgrind
 	.ci/packages
+
+headers: ## what the workspace is compiled with of Debian: OpenSSL's headers
+	.ci/packages headers
 
 test-rust: ## tests of the Rust workspace, with CHAOS_SECONDS of actors being killed under load
 	CHAOS_SECONDS=$(CHAOS_SECONDS) .ci/test-rust
