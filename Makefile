@@ -48,7 +48,7 @@ check: ## everything that reads and judges: format, lints, docs, spelling, depen
 
 # Its steps wait for each other, as cargo builds one thing at a time in one place. With LINT_WITH_TESTS, clippy and rustdoc
 # judge when `make test` compiles.
-check-rust: check-types ## format, lints and docs of the Rust workspace
+check-rust: headers check-types ## format, lints and docs of the Rust workspace
 	cargo fmt --all --check
 	$(if $(LINT_WITH_TESTS),@true,cargo clippy --workspace --all-targets --quiet $(FEATURES) -- -D warnings)
 	$(if $(LINT_WITH_TESTS),@true,RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet $(FEATURES))
@@ -107,6 +107,9 @@ BUILD = $(if $(BUILT),@true,cargo build --quiet --package)
 CHAOS_SECONDS ?= 60
 packages: ## what the tests need of Debian: Chromium, Mosquitto, PostgreSQL, etcd, Java, Maven, valgrind
 	.ci/packages
+
+headers: ## what the workspace is compiled with of Debian: OpenSSL's headers
+	.ci/packages headers
 
 test-rust: ## tests of the Rust workspace, with CHAOS_SECONDS of actors being killed under load
 	CHAOS_SECONDS=$(CHAOS_SECONDS) .ci/test-rust

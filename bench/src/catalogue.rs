@@ -206,6 +206,12 @@ pub(crate) const CATALOGUE: &[Workload] = &[
     solo("timers", Better::Lower, "ns per timer of 100,000: set, cancelled, fired"),
     solo("passivate", Better::Lower, "ns per named actor started, unloaded, and brought back"),
     rooms(
+        "relay-channels",
+        1_000_000,
+        Better::Lower,
+        "bytes of a channel, and ms until a quick reader has a message beside slow ones",
+    ),
+    rooms(
         "relay-histories",
         100_000,
         Better::Lower,

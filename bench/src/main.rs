@@ -130,7 +130,13 @@ fn main() -> ExitCode {
     {
         return solo::audience::serve(name, authority, ears);
     }
-    match run(Cli::parse()) {
+    let outcome = match &arguments[..] {
+        [command, directory] if command == solo::relay::histories::OPEN => {
+            solo::relay::histories::open(directory)
+        }
+        _ => run(Cli::parse()),
+    };
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("althing-bench: {error:#}");

@@ -13,7 +13,7 @@ mod kept;
 mod map;
 mod passivate;
 mod read_states;
-mod relay;
+pub(crate) mod relay;
 mod reminders;
 pub(crate) mod remote;
 mod rolling;
@@ -45,6 +45,7 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         "store-append-cassandra" => Some(said(store::run_append("cassandra", arguments.budget))),
         "store-history" => Some(said(store::run_history(arguments.budget))),
         "relay-broadcast" => Some(relay::run(arguments.budget)),
+        "relay-channels" => Some(relay::channels::run(arguments.budget)),
         "relay-histories" => Some(watched(|| relay::histories::run(arguments.budget))),
         "relay-idle" => Some(relay::idle::run(arguments.budget)),
         "relay-modes" => Some(relay::modes::run(arguments.budget)),

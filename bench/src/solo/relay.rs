@@ -6,6 +6,7 @@
 //! memory, `stored` with it on disk, synced.
 //! `reply-100k` is the time until the backend has its answer, for 100,000 channels with history.
 
+pub(crate) mod channels;
 pub(crate) mod histories;
 pub(crate) mod idle;
 pub(crate) mod modes;
@@ -173,4 +174,12 @@ fn ask(backend: &mut BufReader<TcpStream>, method: &str, body: &str) -> Result<S
     let answer = String::from_utf8(answer)?;
     ensure!(!answer.starts_with(r#"{"error""#), "{answer}");
     Ok(answer)
+}
+
+/// What the kernel says of this process's memory.
+fn memory_kib(name: &str) -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB"));
+    Ok(kib.with_context(|| format!("no {name}"))?.trim().parse()?)
 }

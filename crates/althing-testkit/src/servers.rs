@@ -14,5 +14,5 @@ mod watcher;
 
 pub use cassandra::CassandraServer;
 pub use etcd::EtcdServer;
-pub use kafka::KafkaServer;
+pub use kafka::{KafkaGuard, KafkaServer};
 pub use postgres::PostgresServer;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::HeaderMap;
 use bytes::Bytes;
 use folkmoot_protocol::Format;
 use futures_util::{Stream, stream};
@@ -27,10 +27,10 @@ pub struct Emulation {
     sessions: Mutex<HashMap<String, mpsc::Sender<Bytes>>>,
 }
 
-/// A command of a session.
+/// A request with a command of a session.
 #[derive(Message, Deserialize)]
 #[serde(default)]
-struct Request {
+pub struct Emulated {
     #[prost(string, tag = "1")]
     node: String,
     #[prost(string, tag = "2")]
@@ -45,6 +45,31 @@ fn text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D:
     String::deserialize(deserializer).map(String::into_bytes)
 }
 
+/// Where a command has gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivered {
+    /// To its session.
+    There,
+    /// Nowhere: its session has ended, or never was. One that has ended says so by the end of its
+    /// response.
+    Nowhere,
+}
+
+impl Emulated {
+    /// Reads the body of a request; `None`: it is none.
+    pub fn read(format: Format, body: Bytes) -> Option<Self> {
+        match format {
+            Format::Protobuf => Self::decode(body).ok(),
+            Format::Json => serde_json::from_slice(&body).ok(),
+        }
+    }
+
+    /// Which node the session is on, as that node was named when it began.
+    pub fn node(&self) -> &str {
+        &self.node
+    }
+}
+
 /// Forgets its session when dropped.
 #[derive(Debug)]
 pub(crate) struct Kept {
@@ -52,14 +77,14 @@ pub(crate) struct Kept {
     id: String,
 }
 
-impl Default for Emulation {
-    fn default() -> Self {
-        let ids = Ids::default();
-        Self { node: ids.next(), ids, sessions: Mutex::default() }
-    }
-}
-
 impl Emulation {
+    /// Sessions of a node; `name` begins what its clients call it, and may be empty.
+    pub fn on(name: &str) -> Arc<Self> {
+        let ids = Ids::default();
+        let node = format!("{name}{}", ids.next());
+        Arc::new(Self { node, ids, sessions: Mutex::default() })
+    }
+
     /// Makes a session; its commands come as frames until it is forgotten.
     pub(crate) fn open(
         self: &Arc<Self>,
@@ -75,28 +100,23 @@ impl Emulation {
         (session, Kept { emulation: self.clone(), id }, Box::pin(frames))
     }
 
-    /// Takes a request with commands: 204, 404 if the session was on another node, 400 if it is
-    /// none. A session that has ended says so by the end of its response.
-    pub async fn deliver(&self, headers: &HeaderMap, body: Bytes) -> StatusCode {
-        self.deliver_as(format(headers), body).await
+    /// Whether a request is for a session of this node.
+    pub fn is_meant(&self, request: &Emulated) -> bool {
+        request.node == self.node
     }
 
-    /// The same for a body in that format, which another node may have been sent.
-    pub async fn deliver_as(&self, format: Format, body: Bytes) -> StatusCode {
-        let request = match format {
-            Format::Protobuf => Request::decode(body).ok(),
-            Format::Json => serde_json::from_slice(&body).ok(),
-        };
-        let Some(request) = request else { return StatusCode::BAD_REQUEST };
-        if request.node != self.node {
-            return StatusCode::NOT_FOUND;
+    /// Gives a command to its session, if it is on this node.
+    pub async fn deliver(&self, request: Emulated) -> Delivered {
+        if !self.is_meant(&request) {
+            return Delivered::Nowhere;
         }
         let session = self.sessions.lock().get(&request.session).cloned();
-        if let Some(session) = session {
-            // An error: it ends just now.
-            let _ = session.send(request.data.into()).await;
+        let Some(session) = session else { return Delivered::Nowhere };
+        match session.send(request.data.into()).await {
+            Ok(()) => Delivered::There,
+            // It ends just now.
+            Err(_) => Delivered::Nowhere,
         }
-        StatusCode::NO_CONTENT
     }
 }
 

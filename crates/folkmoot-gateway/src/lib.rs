@@ -25,7 +25,7 @@ mod upgrade;
 mod websocket;
 mod writer;
 
-pub use accept::client_address::{Network, client_address, is_forwarded, is_to_an_address, owner};
+pub use accept::client_address::{Network, client_address, is_local, owner};
 pub use accept::tls::{Spoken, Tls, TlsError, TlsFiles};
 pub use accept::{
     Door, Doorman, Guest, Room, Visit, accept_until_stopped, listen, look_until_stopped,
@@ -34,7 +34,7 @@ pub use accept::{
 pub use connection::{Application, Note, Opening, encode, try_encode};
 pub use cors::cors;
 pub use direction::Direction;
-pub use emulation::{Emulation, format};
+pub use emulation::{Delivered, Emulated, Emulation, format};
 pub use ids::Ids;
 pub use origin::is_allowed;
 pub use outbox::{Close, Next, Outbox};

@@ -161,6 +161,16 @@ impl Outbox {
         })
     }
 
+    /// How much of the queue a message takes.
+    pub fn cost(message: &Bytes) -> usize {
+        message.len() + ENTRY_OVERHEAD_BYTES
+    }
+
+    /// How much it holds.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
     /// Queues an encoded event; drops it if the connection is closing. What waits behind the first
     /// one is bounded.
     pub fn push(&self, message: Bytes) {
@@ -169,7 +179,7 @@ impl Outbox {
             if queue.closing.is_some() {
                 return;
             }
-            let len = message.len() + ENTRY_OVERHEAD_BYTES;
+            let len = Self::cost(&message);
             if queue.pushed_bytes == 0 {
                 queue.first_bytes = len;
             }
@@ -201,7 +211,7 @@ impl Outbox {
     /// # Cancel safety
     /// Dropping the future before it resolves drops the reply.
     pub async fn reply(&self, message: Bytes) {
-        let len = message.len() + ENTRY_OVERHEAD_BYTES;
+        let len = Self::cost(&message);
         let mut is_waiting = false;
         loop {
             // Before looking: what is taken in between must wake this.
@@ -237,7 +247,7 @@ impl Outbox {
             if queue.closing.is_some() {
                 return;
             }
-            queue.reply_bytes += message.len() + ENTRY_OVERHEAD_BYTES;
+            queue.reply_bytes += Self::cost(&message);
             queue.messages.push(message);
         }
         self.pushed.notify_one();

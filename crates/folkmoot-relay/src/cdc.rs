@@ -222,24 +222,24 @@ impl Cdc {
     async fn try_set_aside(&self, row: &Row, error: &RpcError) -> Result<(), CdcError> {
         let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
         let partition = row.partition.as_ref().map_or_else(|| "0".to_owned(), text);
-        let keep = format!(
-            "INSERT INTO {} (id, method, payload, partition, error)
-             VALUES ($1::text::bigint, $2, $3::text::jsonb, $4::text::integer, $5)
-             ON CONFLICT (id) DO NOTHING",
-            self.table.failed()
-        );
         let kept = async {
             let client = self.client().await?;
             if row.payload.is_empty() {
                 // It was not read, and is in the table unless the backend has deleted it.
-                let id = row.id().parse::<i64>().unwrap_or(0);
-                client.execute(&self.table.set_aside(), &[&id, &error.message]).await?;
+                let (id, whichever) = (row.id().parse::<i64>().unwrap_or(0), None::<i64>);
+                let known = format!("SELECT FROM {} WHERE id = $1 LIMIT 1", self.table.quoted());
+                if client.query_opt(&known, &[&id]).await?.is_some() {
+                    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
+                        [&id, &error.message, &whichever];
+                    client.execute(&self.table.set_aside(), &values).await?;
+                    return Ok(());
+                }
             }
             let payload = if row.payload.is_empty() { "null".into() } else { text(&row.payload) };
             let method = text(&row.method);
             let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
                 [&row.id(), &method, &payload, &partition, &error.message];
-            client.execute(&keep, &values).await?;
+            client.execute(&self.table.set_aside_values(), &values).await?;
             Ok(())
         };
         timeout(STATEMENT_TIMEOUT, kept).await.unwrap_or(Err(OutboxError::Timeout.into()))

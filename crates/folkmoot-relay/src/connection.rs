@@ -34,9 +34,17 @@ pub(crate) struct Connection {
     /// What ends it in time; `None`: it has no end.
     end: Mutex<Option<Watch>>,
     /// What came before the reply to the connect command was queued.
-    early: Mutex<Option<Vec<Bytes>>>,
+    early: Mutex<Option<Early>>,
     /// `None`: the connection has ended and takes none any more.
     subscriptions: Mutex<Option<BTreeMap<Arc<str>, Held>>>,
+}
+
+/// Pushes that wait until the connection is opened, as many as its queue takes: that has no reader yet.
+#[derive(Debug, Default)]
+struct Early {
+    pushes: Vec<Bytes>,
+    /// Of all but the first, as in the queue.
+    bytes: usize,
 }
 
 /// A subscription of the connection.
@@ -67,6 +75,20 @@ pub(crate) enum Full {
     Ended,
 }
 
+impl Early {
+    /// Keeps a push, if the queue has room for it and those before it; returns whether it has.
+    fn keep(&mut self, push: Bytes, queue: &Outbox) -> bool {
+        if !self.pushes.is_empty() {
+            self.bytes += Outbox::cost(&push);
+        }
+        let has_room = self.bytes <= queue.bytes_max();
+        if has_room {
+            self.pushes.push(push);
+        }
+        has_room
+    }
+}
+
 impl Connection {
     pub(crate) fn new(
         id: Arc<str>,
@@ -85,7 +107,7 @@ impl Connection {
             outbox,
             origin: Origin::default(),
             end: Mutex::new(None),
-            early: Mutex::new(Some(Vec::new())),
+            early: Mutex::new(Some(Early::default())),
             subscriptions: Mutex::new(Some(BTreeMap::new())),
         }
     }
@@ -136,7 +158,13 @@ impl Connection {
         let Ok(push) = push else { return self.cannot_read() };
         let mut early = self.early.lock();
         match &mut *early {
-            Some(early) => early.push(push),
+            Some(waiting) => {
+                if !waiting.keep(push, &self.outbox) {
+                    // What comes from now on meets a queue that is closed.
+                    *early = None;
+                    self.outbox.close(DisconnectCode::Slow);
+                }
+            }
             None => {
                 drop(early);
                 self.outbox.push(push);
@@ -154,7 +182,7 @@ impl Connection {
     pub(crate) fn go_live(&self) {
         let mut early = self.early.lock();
         // Under the lock, so that nothing overtakes what came early.
-        for push in early.take().into_iter().flatten() {
+        for push in early.take().into_iter().flat_map(|early| early.pushes) {
             self.outbox.push(push);
         }
     }
@@ -240,5 +268,55 @@ impl Drop for Reserved {
         if all.get(&self.channel).is_some_and(|held| held.is_pending) {
             all.remove(&self.channel);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use folkmoot_gateway::Next;
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    const QUEUE_BYTES: usize = 10_000;
+
+    fn connection() -> Connection {
+        let outbox = Arc::new(Outbox::new(QUEUE_BYTES));
+        Connection::new("one".into(), "42".into(), Bytes::new(), Format::Json, outbox)
+    }
+
+    fn push(len: usize) -> Result<Bytes, NotJson> {
+        Ok(Bytes::from(vec![b'x'; len]))
+    }
+
+    #[test]
+    fn what_comes_before_a_connection_is_opened_is_bounded_in_bytes_and_ends_it_as_slow() {
+        // Long ones, and many that are nearly empty.
+        for len in [1_000, 1] {
+            let connection = connection();
+            let held = || connection.early.lock().as_ref().map_or(0, |early| early.pushes.len());
+            let mut most = 0;
+            for _ in 0..100_000 {
+                connection.push(push(len));
+                most = most.max(held());
+            }
+            assert!(most * len <= QUEUE_BYTES + len && most < 1_000, "{most} of {len}");
+            assert_eq!(held(), 0);
+            connection.go_live();
+            let next = connection.outbox.next().now_or_never();
+            assert_eq!(next, Some(Next::Close(DisconnectCode::Slow.into())));
+        }
+    }
+
+    #[test]
+    fn what_comes_before_a_connection_is_opened_follows_in_order_and_the_first_may_be_any_length() {
+        let connection = connection();
+        let lens = [3 * QUEUE_BYTES, 1, 2_000, 3];
+        lens.iter().for_each(|len| connection.push(push(*len)));
+        connection.go_live();
+        let Some(Next::Messages(came)) = connection.outbox.next().now_or_never() else {
+            panic!("it is closed")
+        };
+        assert_eq!(came.iter().map(Bytes::len).collect::<Vec<_>>(), lens);
     }
 }

@@ -8,7 +8,7 @@ use axum::extract::{ConnectInfo, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use folkmoot_gateway::is_forwarded;
+use folkmoot_gateway::is_local;
 
 use crate::api::keys::is_same;
 use crate::metrics;
@@ -20,9 +20,7 @@ pub(crate) async fn metrics(
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     headers: HeaderMap,
 ) -> Response {
-    // A proxy on this machine speaks for others, whom it names.
-    let is_local = peer.ip().to_canonical().is_loopback() && !is_forwarded(&headers);
-    if !is_local && !has_token(&server.metrics_token, &headers) {
+    if !is_local(peer.ip(), &headers) && !has_token(&server.metrics_token, &headers) {
         let text = "this is for the relay's own machine, and with prometheus.token";
         return (StatusCode::UNAUTHORIZED, text).into_response();
     }

@@ -17,6 +17,7 @@ mod progress;
 mod reader;
 mod record;
 mod statistics;
+mod trouble;
 
 use std::sync::Arc;
 

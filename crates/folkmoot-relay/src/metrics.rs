@@ -58,6 +58,10 @@ pub(crate) struct ConsumerMetrics {
     pub(crate) lag_bytes: AtomicU64,
     /// Records of each partition of a topic that are not published, as of the last look.
     pub(crate) lag_records: Mutex<BTreeMap<(Arc<str>, i32), u64>>,
+    /// Brokers that were not believed, or did not believe this relay, by their certificates; and those
+    /// that took no password. Each attempt counts.
+    pub(crate) refused_tls: AtomicU64,
+    pub(crate) refused_sasl: AtomicU64,
     /// When the transaction that is being published was committed; 0: there is none.
     pub(crate) committed_ms: AtomicI64,
 }
@@ -189,6 +193,13 @@ fn consuming(page: &mut Page, consumers: &[(Arc<str>, Arc<ConsumerMetrics>)]) {
             let partition = partition.to_string();
             let labels = [("consumer", &**consumer), ("topic", topic), ("partition", &partition)];
             page.line(LAG, &labels, behind);
+        }
+    }
+    const REFUSED: &str = "folkmoot_relay_consumer_refused_total";
+    page.family(REFUSED, "counter", "Connections that a broker or its certificate ended.");
+    for (consumer, one) in consumers {
+        for (by, count) in [("tls", &one.refused_tls), ("sasl", &one.refused_sasl)] {
+            page.line(REFUSED, &[("consumer", consumer), ("by", by)], load(count));
         }
     }
 }

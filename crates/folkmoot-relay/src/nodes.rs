@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use althing::{ActorError, ActorId, ActorRef, AskError, Epoch, Node};
 use althing_cluster::{GroupError, JoinError, Member, SharedGroup, State};
-use axum::http::StatusCode;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -147,13 +146,17 @@ impl Nodes {
 
     /// The node to which an owner moves; `None`: it stays, or that node is not known in time.
     pub(crate) async fn heir_of(&self, owner: &ActorId) -> Option<ActorRef<Site>> {
-        let heir = self.member.heir_of(owner)?;
+        self.site_of(self.member.heir_of(owner)?.0).await
+    }
+
+    /// How a node is reached; `None`: that is not known in time.
+    async fn site_of(&self, node: u64) -> Option<ActorRef<Site>> {
         let mut changes = self.group.changes();
         let shown = async {
             loop {
                 changes.mark_unchanged();
                 let mut sites = self.group.members().into_iter();
-                if let Some(site) = sites.find(|site| node_of(site) == heir.0) {
+                if let Some(site) = sites.find(|site| node_of(site) == node) {
                     return Some(site);
                 }
                 if changes.changed().await.is_err() {
@@ -210,23 +213,16 @@ impl Nodes {
         self.group.join(site)
     }
 
-    /// Has the other nodes take commands of a client whose session is with one of them; the status
-    /// that the client gets.
-    pub(crate) async fn emulate(&self, is_protobuf: bool, body: Bytes) -> StatusCode {
-        let own = self.site.get().map(node_of);
-        let mut status = StatusCode::NOT_FOUND;
-        for site in self.everyone().await {
-            if Some(node_of(&site)) == own {
-                continue;
-            }
-            match site.emulate(is_protobuf, body.clone()).await.map(StatusCode::from_u16) {
-                Ok(Ok(StatusCode::NOT_FOUND)) => {}
-                Ok(Ok(status)) => return status,
-                // Its session may be there, and may have got it: the client's next word tells.
-                Ok(Err(_)) | Err(_) => status = StatusCode::SERVICE_UNAVAILABLE,
-            }
-        }
-        status
+    /// Has another node take a command for a session of its own; whether it has that. `None`: it is
+    /// not known how that node is reached.
+    pub(crate) async fn emulate(
+        &self,
+        node: u64,
+        is_protobuf: bool,
+        body: Bytes,
+    ) -> Option<Result<bool, AskError>> {
+        let site = self.site_of(node).await?;
+        Some(site.emulate(is_protobuf, body).await)
     }
 
     /// Hands owners on to other nodes, and ends.

@@ -16,12 +16,12 @@ use axum::routing::{any, get, post};
 use axum::{Router, middleware};
 use bytes::Bytes;
 use folkmoot_gateway::{
-    Door, Doorman, Emulation, EventQuery, Guest, Handshake, Ids, Room, SocketQuery, Spoken,
+    Door, Doorman, EventQuery, Guest, Handshake, Ids, Room, SocketQuery, Spoken,
     accept_until_stopped, look_until_stopped, raise_descriptors,
 };
+use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::limits::FRAME_BYTES_MAX;
 use folkmoot_protocol::rpc::RpcError;
-use folkmoot_protocol::{ErrorCode, Format};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -31,6 +31,7 @@ use crate::api::keys::Keys;
 use crate::cdc::Cdc;
 use crate::channels::{Channels, Hub, Refused, SHARDS};
 use crate::durable::{DiskError, Ledger};
+use crate::emulation;
 use crate::inner;
 #[cfg(feature = "kafka")]
 use crate::kafka::Kafka;
@@ -106,7 +107,7 @@ pub(crate) struct Server {
     pub(crate) node: Node,
     pub(crate) started: Instant,
     pub(crate) ids: Ids,
-    pub(crate) emulation: Arc<Emulation>,
+    pub(crate) emulation: emulation::Sessions,
     /// What is kept on disk beside the channels; `None`: nothing is.
     pub(crate) ledger: Option<Ledger>,
     stopping: watch::Sender<bool>,
@@ -335,10 +336,10 @@ impl Server {
             rpc,
             hub,
             people,
+            emulation: emulation::Sessions::on(node.incarnation()),
             node,
             started: Instant::now(),
             ids: Ids::default(),
-            emulation: Arc::default(),
             ledger,
             stopping: watch::Sender::new(false),
         })
@@ -373,7 +374,7 @@ fn routes(server: Arc<Server>) -> Router {
     let transports = Router::new()
         .route("/connection/http_stream", post(http_stream).options(no_content))
         .route("/connection/sse", get(event_stream).options(no_content))
-        .route("/emulation", post(emulation).options(no_content))
+        .route("/emulation", post(emulation::emulation).options(no_content))
         .layer(DefaultBodyLimit::max(EMULATION_BODY_BYTES_MAX))
         .merge(unidirectional::over_http(&server))
         .layer(cors);
@@ -405,7 +406,14 @@ async fn http_stream(
 ) -> Response {
     let sockets = Sockets::new(server.clone(), "http_stream", &headers);
     let settings = server.sockets();
-    folkmoot_gateway::http_stream(&headers, connect, visit, settings, sockets, &server.emulation)
+    folkmoot_gateway::http_stream(
+        &headers,
+        connect,
+        visit,
+        settings,
+        sockets,
+        server.emulation.here(),
+    )
 }
 
 async fn event_stream(
@@ -416,26 +424,7 @@ async fn event_stream(
 ) -> Response {
     let sockets = Sockets::new(server.clone(), "sse", &headers);
     let settings = server.sockets();
-    folkmoot_gateway::event_stream(query, visit, settings, sockets, &server.emulation)
-}
-
-async fn emulation(
-    State(server): State<Arc<Server>>,
-    Extension(Guest(visit)): Extension<Guest>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> StatusCode {
-    let mut status = server.emulation.deliver(&headers, body.clone()).await;
-    if status == StatusCode::NOT_FOUND
-        && let Some(nodes) = server.hub.nodes()
-    {
-        let is_protobuf = folkmoot_gateway::format(&headers) == Format::Protobuf;
-        status = nodes.emulate(is_protobuf, body).await;
-    }
-    if status == StatusCode::NO_CONTENT {
-        visit.has_spoken();
-    }
-    status
+    folkmoot_gateway::event_stream(query, visit, settings, sockets, server.emulation.here())
 }
 
 /// Who knows a key is none of those that say nothing. A client has still to say who it is.

@@ -1,5 +1,6 @@
 //! What a backend writes to a real Kafka is published.
 
+mod kafka_guarded;
 mod kafka_support;
 mod support;
 
@@ -15,7 +16,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Duration, sleep, timeout};
 
 /// It ends with this process.
-static SERVER: LazyLock<KafkaServer> = LazyLock::new(KafkaServer::start);
+static SERVER: LazyLock<KafkaServer> =
+    LazyLock::new(|| KafkaServer::start_guarded(kafka_guarded::guard()));
 
 async fn host() -> String {
     let host = || SERVER.host();

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use althing_testkit::servers::PostgresServer;
 use folkmoot_relay::{Relay, Settings, start};
 use serde_json::{Value, json};
-use support::{Listener, database, get};
+use support::{Listener, database, get, get_from};
 use tokio::time::{Duration, sleep};
 
 async fn relay(consumers: Value) -> Relay {
@@ -67,6 +67,24 @@ async fn the_metrics_are_for_this_machine_and_for_who_has_the_token() {
         assert!(get(&relay, "/metrics", &headers).await.contains(status), "{token}");
     }
     assert!(get(&relay, "/health", "").await.contains(" 200 "));
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_page_of_a_stranger_whose_name_leads_to_this_machine_does_not_get_the_metrics() {
+    let relay = relay(json!([])).await;
+    let port = relay.address().port();
+    for (host, status) in [
+        ("localhost", " 200 "),
+        (&*format!("127.0.0.1:{port}"), " 200 "),
+        (&*format!("evil.example:{port}"), " 401 "),
+        ("127.0.0.1.evil.example", " 401 "),
+    ] {
+        let page = get_from(&relay, host, "/metrics", "").await;
+        assert!(page.contains(status), "{host}: {page}");
+        let token = "Authorization: Bearer secret\r\n";
+        assert!(get_from(&relay, host, "/metrics", token).await.contains(" 200 "), "{host}");
+    }
     relay.stop().await;
 }
 

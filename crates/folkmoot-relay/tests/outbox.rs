@@ -280,23 +280,10 @@ async fn settings_of_an_outbox_that_mean_nothing_are_refused_by_name() {
 async fn a_row_whose_deletion_failed_is_published_once_though_earlier_ids_come_later() {
     let server = PostgresServer::start();
     let client = tables(&server).await;
-    // Deleting fails until the table `broken` is empty.
-    let breaking = "CREATE TABLE broken (); INSERT INTO broken DEFAULT VALUES;
-        CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            IF EXISTS (SELECT FROM broken) THEN RAISE EXCEPTION 'broken'; END IF;
-            RETURN OLD;
-        END $$;
-        CREATE TRIGGER refuse BEFORE DELETE ON centrifugo_outbox
-            FOR EACH ROW EXECUTE FUNCTION refuse();";
-    client.batch_execute(breaking).await.expect("it is made");
+    client.batch_execute(BREAKING).await.expect("it is made");
     let relay = relay_with(&server, "20ms", 1).await;
     let mut listener = Listener::subscribe(&relay, &["news:0"]).await;
-    let insert = async |id: i64| {
-        let payload = json!({ "channel": "news:0", "data": id }).to_string();
-        let insert = "INSERT INTO centrifugo_outbox (id, method, payload)
-                      VALUES ($1, 'publish', $2::text::jsonb)";
-        client.execute(insert, &[&id, &payload]).await.expect("it is inserted");
-    };
+    let insert = async |id: i64| insert(&client, id, id).await;
     insert(5).await;
     assert_eq!(listener.publication().await.1, 5);
     insert(1).await;
@@ -305,4 +292,163 @@ async fn a_row_whose_deletion_failed_is_published_once_though_earlier_ids_come_l
     insert(9).await;
     assert_eq!(listener.publication().await.1, 9);
     relay.stop().await;
+}
+
+/// Deleting fails until the table `broken` is empty.
+const BREAKING: &str = "CREATE TABLE broken (); INSERT INTO broken DEFAULT VALUES;
+    CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        IF EXISTS (SELECT FROM broken) THEN RAISE EXCEPTION 'broken'; END IF;
+        RETURN OLD;
+    END $$;
+    CREATE TRIGGER refuse BEFORE DELETE ON centrifugo_outbox
+        FOR EACH ROW EXECUTE FUNCTION refuse();";
+
+/// Commits a row with this id, or gives the one that has it these data.
+async fn insert(client: &Client, id: i64, data: i64) {
+    let payload = json!({ "channel": "news:0", "data": data }).to_string();
+    let insert = "INSERT INTO centrifugo_outbox (id, method, payload)
+                  VALUES ($1, 'publish', $2::text::jsonb)
+                  ON CONFLICT (id) DO UPDATE SET payload = excluded.payload";
+    client.execute(insert, &[&id, &payload]).await.expect("it is inserted");
+}
+
+#[tokio::test]
+async fn a_row_that_gets_the_id_of_one_whose_deletion_failed_is_published() {
+    let server = PostgresServer::start();
+    let client = tables(&server).await;
+    client.batch_execute(BREAKING).await.expect("it is made");
+    let relay = relay(&server, "20ms").await;
+    let mut listener = Listener::subscribe(&relay, &["news:0"]).await;
+    insert(&client, 1, 1).await;
+    assert_eq!(listener.publication().await.1, 1);
+    // Other data, and then the same again, as a backend that was set up anew commits them.
+    for data in [2, 2] {
+        let anew = "TRUNCATE centrifugo_outbox RESTART IDENTITY";
+        client.batch_execute(anew).await.expect("it is emptied");
+        insert(&client, 1, data).await;
+        assert_eq!(listener.publication().await.1, data);
+    }
+    // And one that is changed.
+    insert(&client, 1, 3).await;
+    assert_eq!(listener.publication().await.1, 3);
+    client.batch_execute("DELETE FROM broken").await.expect("it is deleted");
+    insert(&client, 9, 9).await;
+    assert_eq!(listener.publication().await.1, 9, "what failed to be deleted comes no second time");
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_row_that_is_changed_or_comes_anew_while_it_is_published_is_published_as_it_is_then() {
+    let server = PostgresServer::start();
+    let client = tables(&server).await;
+    // Deleting waits until nobody has this lock, and has begun then.
+    let waiting = "CREATE FUNCTION waits() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            PERFORM pg_advisory_xact_lock(7);
+            RETURN NULL;
+        END $$;
+        CREATE TRIGGER waits BEFORE DELETE ON centrifugo_outbox
+            FOR EACH STATEMENT EXECUTE FUNCTION waits();";
+    client.batch_execute(waiting).await.expect("it is made");
+    let backend = database(&server.url()).await.expect("it connects");
+    backend.batch_execute("SET session_replication_role = replica").await.expect("no triggers");
+    let relay = relay(&server, "20ms").await;
+    let mut listener = Listener::subscribe(&relay, &["news:0"]).await;
+    let until_waiting = async || {
+        let waits =
+            "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted";
+        while client.query_opt(waits, &[]).await.expect("it reads").is_none() {}
+    };
+    for data in [10, 20] {
+        client.batch_execute("SELECT pg_advisory_lock(7)").await.expect("it is taken");
+        insert(&backend, 1, data).await;
+        assert_eq!(listener.publication().await.1, data);
+        until_waiting().await;
+        if data == 20 {
+            let delete = "DELETE FROM centrifugo_outbox WHERE id = 1";
+            backend.batch_execute(delete).await.expect("it is deleted");
+        }
+        insert(&backend, 1, data + 1).await;
+        client.batch_execute("SELECT pg_advisory_unlock(7)").await.expect("it is given back");
+        assert_eq!(listener.publication().await.1, data + 1);
+        let left = "SELECT count(*) FROM centrifugo_outbox";
+        while client.query_one(left, &[]).await.expect("it reads").get::<_, i64>(0) > 0 {}
+    }
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_row_that_is_set_aside_with_an_id_that_was_set_aside_before_is_kept_beside_that_one() {
+    let server = PostgresServer::start();
+    let client = tables(&server).await;
+    // As former versions of the relay made it.
+    let before = "CREATE TABLE centrifugo_outbox_failed (
+            id bigint PRIMARY KEY, method text NOT NULL, payload jsonb NOT NULL,
+            partition integer NOT NULL, error text NOT NULL,
+            failed_at timestamptz NOT NULL DEFAULT now());
+        INSERT INTO centrifugo_outbox_failed (id, method, payload, partition, error)
+            VALUES (1, 'erase', '0', 0, 'long ago')";
+    client.batch_execute(before).await.expect("it is made");
+    let relay = relay(&server, "20ms").await;
+    for number in 1..=2_i64 {
+        let insert = "INSERT INTO centrifugo_outbox (id, method, payload)
+                      VALUES (1, 'erase', to_jsonb($1::bigint))";
+        client.execute(insert, &[&number]).await.expect("it is inserted");
+        let kept = "SELECT payload::text FROM centrifugo_outbox_failed ORDER BY failed_at";
+        let mut all = Vec::new();
+        while all.len() as i64 <= number {
+            let rows = client.query(kept, &[]).await.expect("it reads");
+            all = rows.iter().map(|row| row.get::<_, String>(0)).collect();
+            let left = "SELECT count(*) FROM centrifugo_outbox";
+            let left: i64 = client.query_one(left, &[]).await.expect("it reads").get(0);
+            assert!(
+                left > 0 || all.len() as i64 > number || {
+                    // It may have been set aside between the two questions.
+                    client.query(kept, &[]).await.expect("it reads").len() as i64 > number
+                },
+                "it was deleted and is nowhere"
+            );
+        }
+        assert_eq!(all.len() as i64, number + 1);
+        assert_eq!(all.last().map(String::as_str), Some(&*number.to_string()));
+    }
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_row_that_gets_the_id_and_the_content_of_one_that_a_former_relay_published_is_published()
+{
+    let server = PostgresServer::start();
+    let client = tables(&server).await;
+    client.batch_execute(BREAKING).await.expect("it is made");
+    let directory = tempfile::tempdir().expect("it is made");
+    let settings = json!({
+        "client": { "allow_anonymous_connect_without_token": true },
+        "channel": { "history_directory": directory.path(), "namespaces": [{
+            "name": "news", "allow_subscribe_for_anonymous": true, "durable_history": true,
+            "allow_history_for_anonymous": true, "history_size": 10, "history_ttl": "60s",
+        }] },
+        "consumers": [{ "name": "outbox", "type": "postgresql", "postgresql": {
+            "dsn": server.url(), "partition_poll_interval": "20ms",
+        } }],
+    });
+    let started = async || {
+        let settings = Settings::from_json(&settings.to_string()).expect("settings");
+        start(settings, "127.0.0.1:0".parse().expect("an address")).await.expect("it starts")
+    };
+    let first = started().await;
+    let mut listener = Listener::subscribe(&first, &["news:0"]).await;
+    insert(&client, 1, 5).await;
+    assert_eq!(listener.publication().await.1, 5);
+    // It knows that it has published the row, and not that the row is gone.
+    first.stop().await;
+    let second = started().await;
+    let mut listener = Listener::recover(&second, "news:0").await;
+    assert_eq!(listener.publication().await.1, 5);
+    let anew = "TRUNCATE centrifugo_outbox RESTART IDENTITY; DELETE FROM broken";
+    client.batch_execute(anew).await.expect("it is emptied");
+    insert(&client, 1, 5).await;
+    assert_eq!(listener.publication().await.1, 5);
+    insert(&client, 2, 6).await;
+    assert_eq!(listener.publication().await.1, 6, "the first row is published once");
+    second.stop().await;
 }

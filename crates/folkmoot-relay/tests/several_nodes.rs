@@ -467,6 +467,63 @@ async fn commands_that_come_to_another_node_than_their_session_reach_it() {
     cluster.end().await;
 }
 
+/// How many messages the sites of these nodes have got from others.
+async fn asked(nodes: &[Relay]) -> u64 {
+    let mut all = 0;
+    for node in nodes {
+        let page = support::get(node, "/metrics", "").await;
+        let line = "althing_messages_handled_total{actor=\"relay.site\"} ";
+        let count =
+            page.lines().find_map(|one| one.strip_prefix(line)).expect("a site has messages");
+        all += count.parse::<u64>().expect("a number");
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn commands_for_sessions_that_nobody_has_ask_one_node_at_most_and_not_for_long() {
+    const JUNK: usize = 500;
+    let cluster = Cluster::start(3).await;
+    let head = "POST /emulation HTTP/1.1";
+    let status = async |body: &str| Asked::request(&cluster.nodes[1], head, body).await.status();
+    let connect = json!({"id": 1, "connect": {}}).to_string();
+    let stream = "POST /connection/http_stream HTTP/1.1";
+    let mut stream = Asked::request(&cluster.nodes[0], stream, &connect).await;
+    let text = stream.until("\"node\"").await;
+    let line = text.lines().find(|line| line.contains("\"node\"")).expect("a reply");
+    let reply: Value = serde_json::from_str(line).expect("JSON");
+    let (session, node) = (&reply["connect"]["session"], &reply["connect"]["node"]);
+    let body = |node: &Value, session: &Value| {
+        json!({ "session": session, "node": node, "data": "{}" }).to_string()
+    };
+    // Owners of channels begin, and ask each site.
+    let mut before = 0;
+    while before != asked(&cluster.nodes).await {
+        before = asked(&cluster.nodes).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let unknown = body(&"none".into(), &"none".into());
+    for _ in 0..JUNK {
+        assert_eq!(status(&unknown).await, 404);
+        assert_eq!(status(&"x".repeat(64 * 1024)).await, 400);
+    }
+    assert_eq!(asked(&cluster.nodes).await, before, "nobody was asked for what has no node");
+    let stray = body(node, &"none".into());
+    let mut refused = 0;
+    for _ in 0..JUNK {
+        refused += usize::from(status(&stray).await == 429);
+    }
+    let asked = usize::try_from(asked(&cluster.nodes).await - before).expect("a number");
+    assert!(refused > JUNK / 2, "only {refused} were refused");
+    assert!(asked <= JUNK - refused, "{asked} questions for {} requests", JUNK - refused);
+    // Who has its session there, and another address, is heard all the while.
+    let known = body(node, session);
+    let other = "POST /emulation HTTP/1.1\r\nX-Forwarded-For: 203.0.113.5";
+    assert_eq!(Asked::request(&cluster.nodes[1], other, &known).await.status(), 204);
+    assert_eq!(Asked::request(&cluster.nodes[0], head, &known).await.status(), 204);
+    cluster.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_of_one_outbox_are_heard_on_all_nodes_once_and_in_order_whichever_reads_them() {
     let server = tokio::task::block_in_place(PostgresServer::start);

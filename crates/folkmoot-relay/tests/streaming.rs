@@ -141,8 +141,8 @@ async fn a_relay_that_stops_says_so() {
     let relay = relay().await;
     let mut stream = subscribed(&relay).await;
     relay.stop().await;
-    let said = stream.until("\"disconnect\"").await;
-    assert!(said.contains("3001") && said.contains("\"reconnect\":true"), "{said}");
+    let said = stream.until("\"reconnect\":true").await;
+    assert!(said.contains("\"disconnect\"") && said.contains("3001"), "{said}");
 }
 
 #[tokio::test]

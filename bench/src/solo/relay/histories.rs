@@ -2,22 +2,25 @@
 //! somebody publishes.
 //!
 //! `--messages` says how many channels there are, each with ten publications of its own of half a
-//! kilobyte. Figures: `start`, until a relay listens that finds such a log; `log` before and `left`
-//! afterwards; `smaller`, how long that took; and the time of one publication, synced, while the log
+//! kilobyte. Figures: `start`, until a relay listens that finds such a log, in a process of its own,
+//! whose memory is `start-peak` at most and `start-held` then; `log` before and `left` afterwards; `smaller`, how long that took; and the time of one publication, synced, while the log
 //! is made smaller (`busy-…`) and as long afterwards (`quiet-…`), one at a time over a real socket.
 
 use std::fmt::Write as _;
 use std::io::BufReader;
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use althing_bench_workloads::{Budget, Sample};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
-use super::{ask, serve};
+use super::{ask, memory_kib, serve};
 use crate::build::build_directory;
 
+/// The first argument of a process that only starts a relay.
+pub(crate) const OPEN: &str = "relay-open";
 const HISTORY: u64 = 10;
 const TEXT_BYTES: usize = 500;
 /// Commands in one request while the channels are filled.
@@ -39,9 +42,8 @@ fn measure(channels: u64) -> Result<Vec<Sample>> {
     fill(relay.address(), channels)?;
     runtime.block_on(relay.stop());
     let before = segments(directory.path())?;
-    let begun = Instant::now();
+    let started = started_alone(directory.path())?;
     let relay = runtime.block_on(serve(directory.path()))?;
-    let start = begun.elapsed();
     // What a start finds is due to be made smaller, once something is written.
     let begun = Instant::now();
     let newest = before.iter().map(|(number, _)| *number).max().unwrap_or(0);
@@ -57,8 +59,11 @@ fn measure(channels: u64) -> Result<Vec<Sample>> {
     let mib = |segments: &[(u64, u64)]| {
         segments.iter().map(|(_, bytes)| *bytes).sum::<u64>() as f64 / f64::from(1 << 20)
     };
+    let [start, peak, held] = started;
     let mut samples = vec![
-        Sample::new("start", "ms", start.as_secs_f64() * 1e3),
+        Sample::new("start", "ms", start),
+        Sample::new("start-peak", "MiB", peak / 1_024.0),
+        Sample::new("start-held", "MiB", held / 1_024.0),
         Sample::new("log", "MiB", mib(&before)),
         Sample::new("left", "MiB", mib(&left)),
         Sample::new("smaller", "ms", took.as_secs_f64() * 1e3),
@@ -75,6 +80,28 @@ fn measure(channels: u64) -> Result<Vec<Sample>> {
         }
     }
     Ok(samples)
+}
+
+/// Starts a relay in a process of its own; milliseconds until it listens, and KiB at most and then.
+fn started_alone(directory: &Path) -> Result<[f64; 3]> {
+    let program = std::env::current_exe()?;
+    let said = Command::new(program).arg(OPEN).arg(directory).output()?;
+    ensure!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let said = String::from_utf8(said.stdout)?;
+    let figures: Vec<f64> =
+        said.split_whitespace().map(str::parse).collect::<Result<_, _>>().context("no figures")?;
+    figures.try_into().ok().with_context(|| format!("no three figures: {said}"))
+}
+
+/// What such a process does.
+pub(crate) fn open(directory: &str) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let begun = Instant::now();
+    let relay = runtime.block_on(serve(Path::new(directory)))?;
+    let start = begun.elapsed().as_secs_f64() * 1e3;
+    println!("{start} {} {}", memory_kib("VmHWM")?, memory_kib("RssAnon")?);
+    runtime.block_on(relay.stop());
+    Ok(())
 }
 
 /// Publishes into each channel as much as it keeps.

@@ -12,7 +12,7 @@ use althing_bench_workloads::{Budget, Sample};
 use anyhow::{Context, Result, ensure};
 use folkmoot_relay::{Relay, Settings, start};
 
-use super::PATIENCE;
+use super::{PATIENCE, memory_kib};
 use crate::solo::rooms::descriptors_for;
 
 /// Connections before the first that counts: until then buffers that all share grow, too.
@@ -41,10 +41,10 @@ fn measure(budget: Budget) -> Result<Vec<Sample>> {
             (0..count).map(|_| connect(relay.address(), head, &mut commands)).collect()
         };
         let first = open(BEFORE)?;
-        let before = memory()?;
+        let before = memory_kib("RssAnon")?;
         let measured = open(budget.messages)?;
-        let grown = memory()?.saturating_sub(before);
-        samples.push(Sample::new(name, "KiB", grown as f64 / 1_024.0 / measured.len() as f64));
+        let grown = memory_kib("RssAnon")?.saturating_sub(before);
+        samples.push(Sample::new(name, "KiB", grown as f64 / measured.len() as f64));
         kept.push((relay, first, measured));
     }
     for (relay, ..) in kept {
@@ -110,12 +110,4 @@ fn text_of(reply: &str, field: &str) -> Result<String> {
     let behind = reply.split_once(&format!("\"{field}\":\"")).map(|(_, behind)| behind);
     let text = behind.and_then(|behind| behind.split('"').next());
     text.map(str::to_owned).with_context(|| format!("no {field} in {reply}"))
-}
-
-/// Bytes of memory that this process has for itself.
-fn memory() -> Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix("kB")).context("no RssAnon")?;
-    Ok(kib.trim().parse::<u64>()? * 1_024)
 }

@@ -124,17 +124,17 @@ pub(super) fn own_address() -> String {
     format!("127.0.0.{}", 2 + std::process::id() % 250)
 }
 
-/// Two ports that are free at all of the addresses: nodes of one cluster have the same.
-pub(super) fn free_ports(addresses: &[&str]) -> [u16; 2] {
+/// Ports that are free at all of the addresses: nodes of one cluster have the same.
+pub(super) fn free_ports<const N: usize>(addresses: &[&str]) -> [u16; N] {
     let bind = |address: &str, port| TcpListener::bind((address, port));
     for _ in 0..100 {
         // All are held until all are known, so that they differ.
-        let held = [(); 2].map(|()| bind(addresses[0], 0).expect("there is a free port"));
+        let held = [(); N].map(|()| bind(addresses[0], 0).expect("there is a free port"));
         let ports = held.each_ref().map(|it| it.local_addr().expect("it is bound").port());
         let mut others = addresses[1..].iter().flat_map(|it| ports.map(|port| bind(it, port)));
         if others.all(|bound| bound.is_ok()) {
             return ports;
         }
     }
-    panic!("no two ports are free at {addresses:?}");
+    panic!("no {N} ports are free at {addresses:?}");
 }

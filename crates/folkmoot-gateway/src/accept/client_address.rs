@@ -19,15 +19,21 @@ pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) ->
     owner(client(peer, headers, trusted))
 }
 
+/// Whether this machine asks for itself: no proxy that speaks for others, whom it names, and no
+/// browser that shows a page of a stranger.
+pub fn is_local(peer: IpAddr, headers: &HeaderMap) -> bool {
+    peer.to_canonical().is_loopback() && !is_forwarded(headers) && is_to_an_address(headers)
+}
+
 /// Whether somebody else is spoken for, by a proxy that is believed or not.
-pub fn is_forwarded(headers: &HeaderMap) -> bool {
+fn is_forwarded(headers: &HeaderMap) -> bool {
     let named = [FORWARDED_FOR, "forwarded", "x-real-ip", "via"];
     named.iter().any(|name| headers.contains_key(*name))
 }
 
 /// Whether a request calls its server `localhost` or by an address. A browser that shows a page of a
 /// stranger, whose name leads to this machine, calls it by that name.
-pub fn is_to_an_address(headers: &HeaderMap) -> bool {
+fn is_to_an_address(headers: &HeaderMap) -> bool {
     let Some(host) = headers.get(HOST) else { return true };
     let host = host.to_str().unwrap_or_default();
     let name = host.split(':').next().unwrap_or_default();
@@ -171,6 +177,25 @@ mod tests {
         {
             assert!(!is_to_an_address(there), "{there}");
         }
+    }
+
+    #[test]
+    fn this_machine_asks_for_itself_by_its_address_and_without_a_proxy() {
+        let local = |peer: &str, lines: &[(&'static str, &str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in lines {
+                headers.append(*name, value.parse().unwrap());
+            }
+            is_local(peer.parse().unwrap(), &headers)
+        };
+        for peer in ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"] {
+            assert!(local(peer, &[("host", "localhost:8000")]), "{peer}");
+            assert!(!local(peer, &[("host", "evil.example:8000")]), "{peer}");
+            for proxy in ["x-forwarded-for", "forwarded", "x-real-ip", "via"] {
+                assert!(!local(peer, &[("host", "localhost"), (proxy, "203.0.113.5")]), "{proxy}");
+            }
+        }
+        assert!(!local("192.0.2.1", &[("host", "localhost")]));
     }
 
     #[test]

@@ -7,6 +7,11 @@ use std::sync::Arc;
 use super::{Join, News, Position, What};
 use crate::stream::Keep;
 
+/// News that are kept for those who wait for the owner's answer, and their bytes: twice as much as one
+/// message between nodes. Whoever waits for longer has to subscribe again.
+const MEANWHILE_LEN_MAX: usize = 65_536;
+const MEANWHILE_BYTES_MAX: usize = 64 << 20;
+
 #[derive(Debug, Default)]
 pub(super) enum Across {
     /// Its relay is alone.
@@ -34,6 +39,8 @@ pub(super) struct Branched {
     pub(super) waiting: Vec<Waiting>,
     /// What has come since the first of them asked.
     pub(super) meanwhile: Vec<What>,
+    /// Of its publications.
+    meanwhile_bytes: usize,
 }
 
 /// Somebody who is about to be subscribed.
@@ -103,14 +110,29 @@ impl Hearers {
 impl Branched {
     /// Keeps what has come for those who wait.
     pub(super) fn note(&mut self, what: &What) {
-        if !self.waiting.is_empty() {
-            self.meanwhile.push(what.clone());
+        if self.waiting.is_empty() {
+            return;
         }
+        if let What::Published(heard) = what {
+            self.meanwhile_bytes += heard.payload.data.len();
+        }
+        self.meanwhile.push(what.clone());
+    }
+
+    /// Gives up those who have waited for too long; returns whether there were any.
+    pub(super) fn keep_within(&mut self) -> bool {
+        let is_too_much =
+            self.meanwhile.len() > MEANWHILE_LEN_MAX || self.meanwhile_bytes > MEANWHILE_BYTES_MAX;
+        if is_too_much {
+            self.waiting.clear();
+            self.forget_meanwhile();
+        }
+        is_too_much
     }
 
     /// What has come was of a former life of the owner: the answers of the next one know of it.
     pub(super) fn forget_meanwhile(&mut self) {
-        self.meanwhile = Vec::new();
+        (self.meanwhile, self.meanwhile_bytes) = (Vec::new(), 0);
         self.waiting.iter_mut().for_each(|one| one.from = 0);
     }
 
@@ -131,7 +153,7 @@ impl Branched {
 
     fn settle(&mut self) {
         if self.waiting.is_empty() {
-            self.meanwhile = Vec::new();
+            self.forget_meanwhile();
         }
     }
 }
@@ -149,5 +171,36 @@ impl Outgoing {
 
     pub(super) fn take(&mut self) -> HashMap<u64, Vec<News>> {
         std::mem::take(&mut self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use bytes::Bytes;
+
+    use super::super::Heard;
+    use super::super::tests::{connection, join};
+    use super::*;
+    use crate::payload::Payload;
+
+    #[test]
+    fn what_comes_while_somebody_waits_for_an_owner_is_bounded_in_number_and_in_bytes() {
+        for (len, most) in [(32 << 20, 3), (0, MEANWHILE_LEN_MAX + 1)] {
+            let (mut branched, data) = (Branched::default(), Bytes::from(vec![b'1'; len]));
+            let join = join(&connection("one"), None);
+            branched.waiting.push(Waiting { number: 1, join, from: 0 });
+            let payload = Payload { data, tags: BTreeMap::new(), info: None, time: 0 };
+            let heard = Heard { payload: Arc::new(payload), offset: 1, may_be_delta: false };
+            let mut noted = 0;
+            while !branched.keep_within() {
+                branched.note(&What::Published(heard.clone()));
+                noted += 1;
+                assert!(noted <= most, "{noted} of {len} bytes are kept");
+            }
+            assert!(branched.waiting.is_empty() && branched.meanwhile.is_empty());
+            assert!(!branched.keep_within(), "what was given up counts no more");
+        }
     }
 }

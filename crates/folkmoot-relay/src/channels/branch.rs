@@ -23,9 +23,6 @@ use crate::payload::Encoded;
 
 /// The SDKs subscribe again by themselves, and say where they were.
 const LOST_ITS_PLACE: u32 = 2500;
-/// News that are kept for those who wait for the owner's answer; whoever waits for longer has to
-/// subscribe again.
-const MEANWHILE_LEN_MAX: usize = 65_536;
 
 /// Where the news of these channels come from.
 #[derive(Debug)]
@@ -244,11 +241,8 @@ impl Channels {
     /// Whoever has waited for too long is given up.
     fn keep_within(&mut self, name: &Arc<str>) {
         let Some(channel) = self.channels.get_mut(name) else { return };
-        let branched = channel.across.branched();
-        if branched.meanwhile.len() > MEANWHILE_LEN_MAX {
+        if channel.across.branched().keep_within() {
             tracing::warn!(channel = %name, "subscriptions have waited for too long");
-            branched.waiting.clear();
-            branched.meanwhile = Vec::new();
         }
     }
 

@@ -35,7 +35,7 @@ fn post(text: &str, keep: Option<Keep>, key: Option<&str>) -> Post {
     }
 }
 
-fn connection(id: &str) -> Arc<Connection> {
+pub(super) fn connection(id: &str) -> Arc<Connection> {
     let outbox = Arc::new(Outbox::new(1 << 20));
     let connection = Connection::new(id.into(), "42".into(), Bytes::new(), Format::Json, outbox);
     connection.go_live();
@@ -51,7 +51,7 @@ fn waiting(connection: &Connection) -> Vec<Bytes> {
     }
 }
 
-fn join(connection: &Arc<Connection>, since: Option<(u64, String)>) -> Join {
+pub(super) fn join(connection: &Arc<Connection>, since: Option<(u64, String)>) -> Join {
     // It is given back when it is dropped before the subscription is made.
     std::mem::forget(connection.reserve(&"news".into(), 1));
     unreserved(connection, since)

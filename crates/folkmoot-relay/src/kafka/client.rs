@@ -2,6 +2,7 @@
 
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::BaseConsumer;
 
 use crate::settings::{KafkaSettings, KafkaTls};
 
@@ -72,7 +73,8 @@ pub(super) fn wrong(settings: &KafkaSettings) -> Option<String> {
         let text = "publication_data_mode.channels_header is empty: records would go nowhere";
         return Some(text.to_owned());
     }
-    wrong_sasl(settings).or_else(|| wrong_tls(tls)).or_else(|| refused(settings))
+    let wrong = wrong_sasl(settings).or_else(|| wrong_tls(tls)).or_else(|| refused(settings));
+    wrong.or_else(|| wrong_pem(settings))
 }
 
 fn wrong_sasl(settings: &KafkaSettings) -> Option<String> {
@@ -111,6 +113,15 @@ fn wrong_tls(tls: &KafkaTls) -> Option<String> {
         read.map(|error| format!("tls.{name}: {pem}: {error}"))
     };
     files.into_iter().find_map(unreadable)
+}
+
+/// What the library says of files that can be read: it looks at them when a client is made.
+fn wrong_pem(settings: &KafkaSettings) -> Option<String> {
+    if !settings.tls.enabled {
+        return None;
+    }
+    let made = config(settings).create::<BaseConsumer>();
+    made.err().map(|error| format!("tls: {error}"))
 }
 
 /// What the library itself says of the settings.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rdkafka::client::ClientContext;
@@ -25,6 +25,7 @@ use tokio::time::timeout_at;
 use super::partition::Partition;
 use super::progress::Progress;
 use super::statistics::Statistics;
+use super::trouble::{Trouble, Why};
 use super::{Kafka, failed};
 use crate::metrics::ConsumerMetrics;
 use crate::server::Server;
@@ -33,10 +34,6 @@ use crate::settings::KafkaSettings;
 /// How long a partition may take to finish what it is publishing before it is given away all the
 /// same. The group waits for as long; it waits five minutes for a member.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// How long an error is believed that is not said again: brokers are asked for topics every ten
-/// seconds, and each answer may be the same one.
-const TROUBLE_LASTS: Duration = Duration::from_secs(30);
 
 /// A partition by topic and number.
 type Name = (Arc<str>, i32);
@@ -68,15 +65,6 @@ struct Running {
     progress: Arc<Mutex<Progress>>,
     ending: watch::Sender<bool>,
     task: JoinHandle<()>,
-}
-
-/// Why nothing can be read. It is said once, not at each attempt.
-#[derive(Debug)]
-pub(super) struct Trouble {
-    error: String,
-    /// Whether it is over as soon as a broker answers.
-    is_away: bool,
-    at: Instant,
 }
 
 /// What all consumers of one reader share.
@@ -128,30 +116,27 @@ impl Group {
     /// Records come: what was wrong with the topics is mended. Some may have been fetched before the
     /// brokers went away.
     pub(super) fn hears(&self) {
-        if self.trouble.lock().take_if(|it| !it.is_away).is_some() {
+        if self.trouble.lock().take_if(|it| it.ends_with_records()).is_some() {
             tracing::info!(consumer = self.name(), "Kafka is read again");
         }
     }
 
     /// Whether a broker answers.
     fn sees(&self, is_answering: bool) {
-        let over =
-            |it: &mut Trouble| is_answering && (it.is_away || it.at.elapsed() > TROUBLE_LASTS);
         let mut trouble = self.trouble.lock();
-        if trouble.take_if(over).is_some() {
+        if is_answering && trouble.take_if(|it| it.ends_with_an_answer()).is_some() {
             tracing::info!(consumer = self.name(), "Kafka is read again");
         }
         self.metrics.is_up.store(is_answering && trouble.is_none(), Ordering::Relaxed);
     }
 
-    /// Nothing can be read.
-    fn is_down(&self, error: String, is_away: bool) {
+    /// Nothing can be read. It is said once, not at each attempt.
+    fn is_down(&self, why: Why, error: &str) {
         self.metrics.is_up.store(false, Ordering::Relaxed);
         let mut trouble = self.trouble.lock();
-        if trouble.as_ref().is_none_or(|known| known.error != error) {
-            tracing::error!(%error, consumer = self.name(), "Kafka cannot be read");
+        if Trouble::note(&mut trouble, why, error) {
+            tracing::error!(error, consumer = self.name(), "Kafka cannot be read");
         }
-        *trouble = Some(Trouble { error, is_away, at: Instant::now() });
     }
 
     /// Commits places that have moved, of all partitions or of these.
@@ -301,7 +286,7 @@ impl ConsumerContext for Group {
                 drop(running);
                 self.give_away(consumer, taken);
             }
-            Rebalance::Error(error) => self.is_down(error.to_string(), false),
+            Rebalance::Error(error) => self.is_down(Why::Other, &error.to_string()),
         }
     }
 
@@ -336,9 +321,17 @@ impl ClientContext for Group {
                 tracing::debug!(%error, reason, consumer = self.name(), "a broker is away");
             }
             Some(RDKafkaErrorCode::AllBrokersDown) => {
-                self.is_down("no broker can be reached".to_owned(), true);
+                self.is_down(Why::Away, "no broker can be reached");
             }
-            _ => self.is_down(format!("{error}: {reason}"), false),
+            Some(RDKafkaErrorCode::SSL) => {
+                self.metrics.refused_tls.fetch_add(1, Ordering::Relaxed);
+                self.is_down(Why::Refused, &format!("TLS: {reason}"));
+            }
+            Some(RDKafkaErrorCode::Authentication) => {
+                self.metrics.refused_sasl.fetch_add(1, Ordering::Relaxed);
+                self.is_down(Why::Refused, &format!("SASL: {reason}"));
+            }
+            _ => self.is_down(Why::Other, &format!("{error}: {reason}")),
         }
     }
 }

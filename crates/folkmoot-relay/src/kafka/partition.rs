@@ -127,7 +127,9 @@ impl Partition {
         let mut asked = record::read(server, self.group.settings(), &one.record, &one.key)?;
         if server.hub.nodes().is_some() {
             // Of several nodes another one may get it again, and the owner of the channel knows it.
-            let place = format!("kafka/{}/{}/{}", self.topic, self.number, one.record.offset());
+            // By its content, too: a topic that was made anew has the same places again.
+            let RowKey { id, part, .. } = one.key;
+            let place = format!("kafka/{}/{}/{id}/{part:x}", self.topic, self.number);
             asked.name(&place.into());
         }
         Ok(asked)

@@ -10,6 +10,7 @@ use althing::{
     ActorError, ActorOptions, ActorRef, Context, MailboxKind, ReplyTo, SendError, Wire, actor,
 };
 use bytes::Bytes;
+use folkmoot_gateway::{Delivered, Emulated};
 use folkmoot_protocol::Format;
 use folkmoot_protocol::frame::ClientInfo;
 
@@ -174,19 +175,23 @@ impl Site {
         });
     }
 
-    /// Takes commands of a client whose session may be here; the status that it gets.
+    /// Takes a command of a client whose session may be here; whether it is.
     #[delayed]
     pub(crate) async fn emulate(
         &mut self,
         is_protobuf: bool,
         body: Bytes,
-        reply: ReplyTo<u16>,
+        reply: ReplyTo<bool>,
         ctx: &mut Context<Self>,
     ) {
         let Some(server) = self.server.upgrade() else { return };
         ctx.detach(async move {
             let format = if is_protobuf { Format::Protobuf } else { Format::Json };
-            reply.send(server.emulation.deliver_as(format, body).await.as_u16());
+            let delivered = match Emulated::read(format, body) {
+                Some(request) => server.emulation.here().deliver(request).await,
+                None => Delivered::Nowhere,
+            };
+            reply.send(delivered == Delivered::There);
         });
     }
 }

@@ -31,12 +31,21 @@ pub(super) struct Partition {
     metrics: Arc<ConsumerMetrics>,
     /// Published, and perhaps not deleted: the connection was lost in between. With the reason why
     /// some of a row was refused, for which it is set aside.
-    published: HashMap<i64, Option<RpcError>>,
+    published: HashMap<Version, Option<RpcError>>,
     /// Rows that are asked for next: fewer after some that were long, so that the database does not
     /// send what is not held.
     rows_next: u32,
     /// Said already: it is said once, not at each attempt.
     is_down: bool,
+}
+
+/// A row as it was read. Its id alone says nothing of that: a backend may change a row while it is
+/// published, or give its id to another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Version {
+    id: i64,
+    /// The number of the transaction that has written it.
+    xmin: i64,
 }
 
 /// What came of looking at the table.
@@ -140,47 +149,49 @@ impl Partition {
             self.published.clear();
             return Ok(Found::Nothing);
         }
-        let mut refused: Vec<(i64, RpcError)> = rows.iter().filter_map(too_long).collect();
+        let mut refused: Vec<(Version, RpcError)> = rows.iter().filter_map(too_long).collect();
         refused.iter().for_each(|(_, error)| self.metrics.rows.count::<()>(&Err(error.clone())));
-        let mut ids: Vec<i64> = refused.iter().map(|(id, _)| *id).collect();
-        let rows: Vec<Row<'_>> = rows.iter().filter_map(|row| self.row(row)).collect();
-        let id = |row: &Row<'_>| row.key.id.cast_signed();
-        let is_new = |row: &Row<'_>| !self.published.contains_key(&id(row));
-        let (new, mut done): (Vec<_>, Vec<_>) = rows.into_iter().partition(is_new);
-        let before =
-            done.iter().filter_map(|row| Some((id(row), self.published.get(&id(row))?.clone()?)));
+        let mut gone: Vec<Version> = refused.iter().map(|(version, _)| *version).collect();
+        let rows = rows.iter().filter_map(|row| Some((Version::of(row), self.row(row)?)));
+        let is_new = |(version, _): &(Version, Row<'_>)| !self.published.contains_key(version);
+        let (new, mut done): (Vec<_>, Vec<_>) = rows.partition(is_new);
+        let before = done.iter().filter_map(|(version, _)| {
+            let error = self.published.get(version)?.clone()?;
+            Some((*version, error))
+        });
         refused.extend(before);
+        let (versions, new): (Vec<_>, Vec<_>) = new.into_iter().unzip();
         // Without a limit of time: what is given up here in the middle would be published again.
         let outcomes = feed::publish(&self.server, &self.metrics, &new).await;
         let mut found = Found::Rows;
-        for (row, outcome) in new.into_iter().zip(outcomes) {
+        for ((version, row), outcome) in versions.into_iter().zip(new).zip(outcomes) {
             match outcome {
-                Ok(()) => drop(self.published.insert(id(&row), None)),
+                Ok(()) => drop(self.published.insert(version, None)),
                 // Nothing of this partition may overtake it.
                 Err(error) if error.code.is_temporary() => {
                     found = Found::Busy;
                     break;
                 }
                 Err(error) => {
-                    refused.push((id(&row), error.clone()));
-                    self.published.insert(id(&row), Some(error));
+                    refused.push((version, error.clone()));
+                    self.published.insert(version, Some(error));
                 }
             }
-            done.push(row);
+            done.push((version, row));
         }
-        for (id, error) in refused {
-            within(self.set_aside(&transaction, statements, id, &error)).await?;
+        for (version, error) in refused {
+            within(self.set_aside(&transaction, statements, version, &error)).await?;
         }
-        ids.extend(done.iter().map(id));
-        within(transaction.execute(&statements.delete, &[&ids])).await?;
+        gone.extend(done.iter().map(|(version, _)| *version));
+        within(delete(&transaction, statements, &gone)).await?;
         within(transaction.commit()).await?;
         // Only now is it known that these do not come again. Others may: rows with smaller ids that
         // were committed later came between.
-        for id in &ids {
-            self.published.remove(id);
+        for version in &gone {
+            self.published.remove(version);
         }
         if let Some(ledger) = &self.server.ledger {
-            ledger.confirm(done.into_iter().map(|row| row.key));
+            ledger.confirm(done.into_iter().map(|(_, row)| row.key));
         }
         Ok(found)
     }
@@ -211,10 +222,10 @@ impl Partition {
 
     /// `None`: it was too long to be read.
     fn row<'a>(&self, row: &'a tokio_postgres::Row) -> Option<Row<'a>> {
-        let (id, method): (i64, &str) = (row.get(0), row.get(1));
+        let (Version { id, xmin }, method) = (Version::of(row), row.get::<_, &str>(1));
         let payload = row.get::<_, Option<&str>>(2)?.as_bytes();
-        // The content too: a table that was emptied may give the same ids again.
-        let part = fingerprint(&[method.as_bytes(), payload]);
+        // Not by its id alone, which may be another row's in the life of the next relay.
+        let part = fingerprint(&[method.as_bytes(), payload, &xmin.to_le_bytes()]);
         let key = RowKey { source: self.outbox.source.clone(), id: id.cast_unsigned(), part };
         Some(Row { key, method, payload })
     }
@@ -223,24 +234,41 @@ impl Partition {
         &self,
         transaction: &Transaction<'_>,
         statements: &Statements,
-        id: i64,
+        Version { id, xmin }: Version,
         error: &RpcError,
     ) -> Result<(), OutboxError> {
         let outbox = &self.outbox.name;
         tracing::warn!(%error, %outbox, id, "a row of the outbox was set aside");
-        transaction.execute(&statements.set_aside, &[&id, &error.message]).await?;
+        transaction.execute(&statements.set_aside, &[&id, &error.message, &Some(xmin)]).await?;
         Ok(())
     }
 }
 
-/// The id of a row that is too long to be read, and that this is the reason.
-fn too_long(row: &tokio_postgres::Row) -> Option<(i64, RpcError)> {
+impl Version {
+    fn of(row: &tokio_postgres::Row) -> Self {
+        Self { id: row.get(0), xmin: row.get(4) }
+    }
+}
+
+/// Deletes rows, unless they are others by now: those are published next.
+async fn delete(
+    transaction: &Transaction<'_>,
+    statements: &Statements,
+    gone: &[Version],
+) -> Result<u64, tokio_postgres::Error> {
+    let ids: Vec<i64> = gone.iter().map(|version| version.id).collect();
+    let xmins: Vec<i64> = gone.iter().map(|version| version.xmin).collect();
+    transaction.execute(&statements.delete, &[&ids, &xmins]).await
+}
+
+/// A row that is too long to be read, and that this is the reason.
+fn too_long(row: &tokio_postgres::Row) -> Option<(Version, RpcError)> {
     if row.get::<_, Option<&str>>(2).is_some() {
         return None;
     }
     let len: i32 = row.get(3);
     let text = format!("a payload of {len} bytes is over the limit of {ROW_BYTES_MAX}");
-    Some((row.get(0), RpcError::new(ErrorCode::TooLarge, text)))
+    Some((Version::of(row), RpcError::new(ErrorCode::TooLarge, text)))
 }
 
 /// Gives a database that does not answer up.

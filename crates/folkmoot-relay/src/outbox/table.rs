@@ -16,6 +16,10 @@ pub(crate) struct Table {
 const COLUMNS: [(&str, &str); 4] =
     [("id", "int8"), ("method", "text"), ("payload", "jsonb"), ("partition", "int4")];
 
+/// The transaction that has written a row: another one if the row was changed, or its id given to
+/// another row.
+const XMIN: &str = "xmin::text::bigint";
+
 impl Table {
     /// `None`: the name is empty, or has a NUL in it.
     pub(crate) fn new(name: &str) -> Option<Self> {
@@ -48,15 +52,17 @@ impl Table {
                      partition integer NOT NULL DEFAULT 0,
                      created_at timestamptz NOT NULL DEFAULT now());
                  CREATE TABLE IF NOT EXISTS {failed} (
-                     id bigint PRIMARY KEY,
+                     id bigint,
                      method text NOT NULL,
                      payload jsonb NOT NULL,
                      partition integer NOT NULL,
                      error text NOT NULL,
-                     failed_at timestamptz NOT NULL DEFAULT now());
+                     failed_at timestamptz NOT NULL DEFAULT now(),
+                     PRIMARY KEY (id, failed_at));
                  COMMIT;"
             ))
             .await?;
+        self.let_ids_come_again(client).await?;
         // A row without one of them could be neither published nor set aside.
         let shape = "SELECT attname::text, typname::text
                      FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid
@@ -68,6 +74,26 @@ impl Table {
             if !shape.iter().any(fits) {
                 let table = self.name.clone();
                 return Err(OutboxError::Column { table, column, wanted });
+            }
+        }
+        Ok(())
+    }
+
+    /// Former versions made the table of rows that failed with one row for each id. But an id may
+    /// come again, after `TRUNCATE … RESTART IDENTITY`, and so may be that of a row that fails.
+    async fn let_ids_come_again(&self, client: &Client) -> Result<(), OutboxError> {
+        let failed = &self.failed;
+        let key = "SELECT conname::text FROM pg_constraint JOIN pg_attribute ON attrelid = conrelid
+                   WHERE conrelid = $1::text::regclass AND contype IN ('p', 'u')
+                     AND conkey = ARRAY[attnum] AND attname = 'id'";
+        for key in client.query(key, &[failed]).await? {
+            let key = quoted(key.get(0));
+            let alter = format!(
+                "ALTER TABLE {failed} DROP CONSTRAINT {key}, ADD PRIMARY KEY (id, failed_at)"
+            );
+            if let Err(error) = client.batch_execute(&alter).await {
+                let (error, text) = (super::told(&error), "it cannot keep two rows of one id");
+                tracing::warn!(%error, table = %failed, "{text}");
             }
         }
         Ok(())
@@ -85,20 +111,25 @@ impl Table {
     }
 
     /// The next rows, each with the length of its payload, and without the payload if that is
-    /// longer than `$3`. The text is made once for each row, when the row is sent.
+    /// longer than `$3`; and the transaction that has written it. The text is made once for each row, when the row is sent.
     pub(super) fn select(&self) -> String {
         format!(
             "SELECT id, method, CASE WHEN octet_length(payload) <= $3 THEN payload END,
-                 octet_length(payload)
-             FROM (SELECT id, method, payload::text FROM {} WHERE partition = $1
+                 octet_length(payload), xmin
+             FROM (SELECT id, method, payload::text, {XMIN} AS xmin FROM {} WHERE partition = $1
                    ORDER BY id LIMIT $2) AS next
              ORDER BY id",
             self.outbox
         )
     }
 
+    /// Deletes rows with these ids that these transactions have written.
     pub(super) fn delete(&self) -> String {
-        format!("DELETE FROM {} WHERE id = ANY($1)", self.outbox)
+        format!(
+            "DELETE FROM {} WHERE id = ANY($1)
+                 AND (id, {XMIN}) IN (SELECT * FROM unnest($1::bigint[], $2::bigint[]))",
+            self.outbox
+        )
     }
 
     /// How many rows wait, how many of them in no partition from 0 to before `$1`, and how many were
@@ -111,11 +142,6 @@ impl Table {
         )
     }
 
-    /// The table for rows that cannot be published, quoted.
-    pub(crate) fn failed(&self) -> &str {
-        &self.failed
-    }
-
     /// Schema and name as the database reports them, without quotes; the schema may be left out.
     pub(crate) fn parts(&self) -> (Option<&str>, &str) {
         match self.name.split_once('.') {
@@ -124,13 +150,37 @@ impl Table {
         }
     }
 
-    /// Sets a row aside with its reason, as it is in the table.
+    /// Sets a row aside with its reason `$2`, as it is in the table, if the transaction `$3` has
+    /// written it; NULL: whichever has.
     pub(crate) fn set_aside(&self) -> String {
+        let Self { outbox, failed, .. } = self;
+        format!(
+            "INSERT INTO {failed} (id, method, payload, partition, error)
+             SELECT id, method, payload, partition, $2 FROM {outbox} AS outbox
+             WHERE id = $1 AND ($3::bigint IS NULL OR {XMIN} = $3) AND {}",
+            self.is_missing("outbox.id", "outbox.method", "outbox.payload", "outbox.partition")
+        )
+    }
+
+    /// Sets a row aside of which this is known, with its reason `$5`.
+    pub(crate) fn set_aside_values(&self) -> String {
+        let values = ["$1::text::bigint", "$2::text", "$3::text::jsonb", "$4::text::integer"];
+        let [id, method, payload, partition] = values;
         format!(
             "INSERT INTO {} (id, method, payload, partition, error)
-             SELECT id, method, payload, partition, $2 FROM {} WHERE id = $1
-             ON CONFLICT (id) DO NOTHING",
-            self.failed, self.outbox
+             SELECT {}, $5::text WHERE {}",
+            self.failed,
+            values.join(", "),
+            self.is_missing(id, method, payload, partition)
+        )
+    }
+
+    /// Whether a row is not set aside yet: from the log it may come twice.
+    fn is_missing(&self, id: &str, method: &str, payload: &str, partition: &str) -> String {
+        format!(
+            "NOT EXISTS (SELECT FROM {} AS known WHERE known.id = {id} AND known.method = {method}
+                 AND known.payload = {payload} AND known.partition = {partition})",
+            self.failed
         )
     }
 }

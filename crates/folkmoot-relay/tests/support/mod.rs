@@ -204,7 +204,17 @@ pub(crate) async fn post_with(
 
 /// Reads a page, with further headers; returns it with its head.
 pub(crate) async fn get(relay: &folkmoot_relay::Relay, path: &str, headers: &str) -> String {
-    let head = format!("GET {path} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n{headers}\r\n");
+    get_from(relay, "localhost", path, headers).await
+}
+
+/// The same of a relay that is called by this name.
+pub(crate) async fn get_from(
+    relay: &folkmoot_relay::Relay,
+    host: &str,
+    path: &str,
+    headers: &str,
+) -> String {
+    let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n");
     exchange(relay, &head).await
 }
 

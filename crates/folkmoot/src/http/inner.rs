@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::Refused;
 use super::auth::Administrator;
 use crate::server::Server;
-use folkmoot_gateway::{is_forwarded, is_to_an_address};
+use folkmoot_gateway::is_local;
 
 /// Lets only those pass who may see the inside.
 pub(crate) async fn guard(
@@ -25,10 +25,6 @@ pub(crate) async fn guard(
     next: Next,
 ) -> Result<Response, Refused> {
     let (mut parts, body) = request.into_parts();
-    // A proxy on this machine speaks for others, whom it names; a browser here, for pages.
-    let is_local = peer.ip().to_canonical().is_loopback()
-        && !is_forwarded(&parts.headers)
-        && is_to_an_address(&parts.headers);
     let given = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let given = given.and_then(|value| value.strip_prefix("Bearer "));
     let has_token = match (&server.config.metrics_token, given) {
@@ -36,7 +32,7 @@ pub(crate) async fn guard(
         (Some(token), Some(given)) => Sha256::digest(token) == Sha256::digest(given),
         _ => false,
     };
-    if !is_local
+    if !is_local(peer.ip(), &parts.headers)
         && !has_token
         && Administrator::from_request_parts(&mut parts, &server).await.is_err()
     {

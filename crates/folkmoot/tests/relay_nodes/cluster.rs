@@ -143,7 +143,7 @@ impl Node {
 
     pub(crate) async fn metrics(&self) -> String {
         let mut socket = TcpStream::connect(("127.0.0.1", self.port)).await.expect("it is up");
-        let request = "GET /metrics HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n";
+        let request = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
         socket.write_all(request.as_bytes()).await.expect("it reads");
         let mut response = String::new();
         socket.read_to_string(&mut response).await.expect("it answers in text");

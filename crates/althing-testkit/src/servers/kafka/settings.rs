@@ -23,17 +23,49 @@ pub(super) const FLAGS: [&str; 9] = [
     "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info",
 ];
 
+/// A listener for clients that come over TLS with a password.
+pub(super) struct Guard<'a> {
+    /// A file with key and certificates.
+    pub(super) store: &'a Path,
+    pub(super) user: &'a str,
+    pub(super) password: &'a str,
+}
+
+impl Guard<'_> {
+    fn properties(&self) -> String {
+        let Self { store, user, password } = self;
+        let (listener, module) = ("listener.name.guarded", "org.apache.kafka.common.security");
+        format!(
+            "{listener}.ssl.keystore.type=PEM
+{listener}.ssl.keystore.location={store}
+{listener}.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+{listener}.plain.sasl.jaas.config={module}.plain.PlainLoginModule required user_{user}=\"{password}\";
+{listener}.scram-sha-256.sasl.jaas.config={module}.scram.ScramLoginModule required;
+{listener}.scram-sha-512.sasl.jaas.config={module}.scram.ScramLoginModule required;
+",
+            store = store.display(),
+        )
+    }
+}
+
 /// Topics of its own have one copy and one partition. Members of a group may be missed after a
 /// second, and nobody waits for more of them to come.
-pub(super) fn properties(data: &Path, address: &str, [clients, controller]: [u16; 2]) -> String {
+pub(super) fn properties(
+    data: &Path,
+    address: &str,
+    [clients, controller, guarded]: [u16; 3],
+    guard: Option<&Guard<'_>>,
+) -> String {
+    let listener = guard.map(|_| format!(",GUARDED://{address}:{guarded}")).unwrap_or_default();
+    let guard = guard.map(Guard::properties).unwrap_or_default();
     format!(
         "process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@{address}:{controller}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://{address}:{clients},CONTROLLER://{address}:{controller}
-advertised.listeners=PLAINTEXT://{address}:{clients}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://{address}:{clients},CONTROLLER://{address}:{controller}{listener}
+advertised.listeners=PLAINTEXT://{address}:{clients}{listener}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,GUARDED:SASL_SSL
 inter.broker.listener.name=PLAINTEXT
 log.dirs={data}
 auto.create.topics.enable=false
@@ -52,7 +84,7 @@ num.network.threads=1
 num.io.threads=2
 num.replica.fetchers=1
 background.threads=1
-",
+{guard}",
         data = data.display(),
     )
 }
