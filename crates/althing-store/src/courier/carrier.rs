@@ -19,10 +19,11 @@ use crate::post::reminder_name;
 use crate::store::{Store, StoreError};
 
 /// Pause between two beginnings of taking down, while what was taken has not become many: what is
-/// taken down together touches the same pages of the store, and waits for one sync.
-const SETTLE_EVERY: Duration = Duration::from_millis(250);
+/// taken down together touches the same pages of the store, and waits for one sync. After a crash
+/// what was taken meanwhile is sent once more.
+const SETTLE_EVERY: Duration = Duration::from_secs(1);
 /// So many are taken down without waiting.
-const SETTLE_MANY: usize = 8_192;
+const SETTLE_MANY: usize = 32_768;
 /// How often it looks whether actors have come here or gone.
 const MOVES_EVERY: Duration = Duration::from_secs(1);
 /// Pause between two times that reminders are sent, while there are many: those of a moment go
