@@ -97,6 +97,7 @@ pub(crate) fn bind(
         .role(role)
         .listen(address)
         .join_timeout(JOIN_TIMEOUT.max(config.lease * 4));
+    member.labels.clone_from(&config.labels);
     if config.host.is_some() {
         member = member.advertised(config.advertised(address.port(), address.ip()));
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Sent {
     /// A life of a node.
     pub(super) from: u64,
-    pub(super) bucket: u16,
+    pub(super) bucket: u32,
     pub(super) number: u64,
 }
 
@@ -17,9 +17,11 @@ pub(super) struct Checks {
     sent: BTreeSet<Sent>,
     ran: BTreeSet<Sent>,
     /// The last message of each sender that ran.
-    last: BTreeMap<(u64, u16), u64>,
+    last: BTreeMap<(u64, u32), u64>,
     /// The latest epoch of each bucket, and who ran in it.
-    owners: BTreeMap<u16, (u64, u64)>,
+    owners: BTreeMap<u32, (u64, u64)>,
+    /// Its sender was told that no node had its labels.
+    refused: BTreeSet<Sent>,
     /// Sent after all faults.
     last_words: BTreeSet<Sent>,
 }
@@ -34,16 +36,24 @@ impl Checks {
         self.last_words.insert(sent);
     }
 
+    pub(super) fn refuses(&mut self, refused: &mut Vec<Sent>) {
+        for sent in refused.drain(..) {
+            assert!(!self.ran.contains(&sent), "{sent:?} was refused, and ran");
+            self.refused.insert(sent);
+        }
+    }
+
     pub(super) fn runs(&mut self, sent: Sent, node: u64, epoch: u64) {
         assert!(self.sent.contains(&sent), "{sent:?} was never sent");
         assert!(self.ran.insert(sent), "{sent:?} ran twice");
+        assert!(!self.refused.contains(&sent), "{sent:?} ran, and was refused");
         let last = self.last.entry((sent.from, sent.bucket)).or_default();
         assert!(sent.number > *last, "{sent:?} was overtaken by {last}");
         *last = sent.number;
         self.lives(sent.bucket, node, epoch);
     }
 
-    fn lives(&mut self, bucket: u16, node: u64, epoch: u64) {
+    fn lives(&mut self, bucket: u32, node: u64, epoch: u64) {
         let (latest, owner) = self.owners.entry(bucket).or_insert((epoch, node));
         assert!(epoch >= *latest, "bucket {bucket}: epoch {epoch} on {node} after {latest}");
         if epoch > *latest {
@@ -54,14 +64,16 @@ impl Checks {
 
     /// Where no node was lost, nothing is.
     pub(super) fn all_ran(&self) {
-        let lost: Vec<_> = self.sent.difference(&self.ran).collect();
+        let lost = self.sent.difference(&self.ran).filter(|sent| !self.refused.contains(sent));
+        let lost: Vec<_> = lost.collect();
         assert!(lost.is_empty(), "lost: {lost:?}");
     }
 
     /// After all faults every node reaches every bucket.
     pub(super) fn last_words_ran(&self) {
         assert!(!self.last_words.is_empty(), "nobody was left");
-        let stuck: Vec<_> = self.last_words.difference(&self.ran).collect();
+        let stuck = self.last_words.difference(&self.ran);
+        let stuck: Vec<_> = stuck.filter(|sent| !self.refused.contains(sent)).collect();
         assert!(stuck.is_empty(), "stuck at the end: {stuck:?}");
     }
 

@@ -31,12 +31,13 @@ fn join(incarnation: u64) -> Request {
         stage: Stage::Active,
         since: 0,
         frame_len_max: 0,
+        labels: crate::label::Labels::default(),
     };
     Request::Join { member, known: 0 }
 }
 
 fn renew(incarnation: u64, view: u64) -> Request {
-    Request::Renew { incarnation, counter: 1, view }
+    Request::Renew { incarnation, counter: 1, view, labels: None }
 }
 
 /// The record that is to be stored.
