@@ -32,7 +32,9 @@ impl Labels {
         let asked = kinds.filter_map(asked_by).map(str::to_owned).collect();
         let (own, mut asked) = (sorted(own.to_vec()), sorted(asked));
         if asked.len() > ASKED_MAX {
-            tracing::error!("kinds ask for more than {ASKED_MAX} sets of labels: the rest has no place");
+            tracing::error!(
+                "kinds ask for more than {ASKED_MAX} sets of labels: the rest has no place"
+            );
             asked.truncate(ASKED_MAX);
         }
         Self { own, asked }
@@ -61,7 +63,10 @@ pub fn check_labels(labels: &[String]) -> Result<(), String> {
         ));
     }
     if labels.len() > LABELS_MAX {
-        return Err(format!("a node has {LABELS_MAX} labels at most, and this one {}", labels.len()));
+        return Err(format!(
+            "a node has {LABELS_MAX} labels at most, and this one {}",
+            labels.len()
+        ));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Which node a bucket belongs to when nothing else has been decided: rendezvous hashing (Thaler,
 //! Ravishankar 1996), among the nodes that may have it.
 //!
-//! Only the authority asks, and stores the answer; nodes never compute an owner. A node that joins
+//! Only the authority asks for the winner, and stores it; nodes never compute an owner. A node that joins
 //! or leaves changes the winner of its own share of the buckets and of no other.
 
 use std::collections::BTreeMap;
@@ -52,8 +52,7 @@ impl Placement {
 pub(crate) fn has_given_all(record: &Record, incarnation: u64) -> bool {
     let leaves = |member: &Member| member.stage == Stage::Leaving;
     let placement = Placement::new(&record.members);
-    let mut own =
-        record.holdings().filter(|(_, holding)| holding.owner == Some(incarnation));
+    let mut own = record.holdings().filter(|(_, holding)| holding.owner == Some(incarnation));
     record.member(incarnation).is_some_and(leaves)
         && own.all(|(bucket, _)| placement.candidates(bucket).is_empty())
 }

@@ -142,25 +142,13 @@ pub(crate) enum Request {
         labels: Option<Labels>,
     },
     /// Nothing of these buckets runs here any more; each with the epoch that has ended.
-    Released {
-        incarnation: u64,
-        buckets: Vec<u32>,
-        epochs: Vec<u64>,
-    },
+    Released { incarnation: u64, buckets: Vec<u32>, epochs: Vec<u64> },
     /// These buckets are to live on those members, for as long as they are there.
-    Pin {
-        incarnation: u64,
-        buckets: Vec<u32>,
-        to: Vec<u64>,
-    },
+    Pin { incarnation: u64, buckets: Vec<u32>, to: Vec<u64> },
     /// It wants to give its buckets away.
-    Leave {
-        incarnation: u64,
-    },
+    Leave { incarnation: u64 },
     /// It has ended.
-    Goodbye {
-        incarnation: u64,
-    },
+    Goodbye { incarnation: u64 },
 }
 
 impl Request {

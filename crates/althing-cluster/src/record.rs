@@ -226,8 +226,7 @@ impl Wire for Record {
         if pinned.is_empty() {
             pinned.resize(BUCKETS as usize, 0);
         }
-        let plain =
-            PoolOnWire { pool: 0, owners, epochs, going_to, lost_before, arrived, pinned };
+        let plain = PoolOnWire { pool: 0, owners, epochs, going_to, lost_before, arrived, pinned };
         let buckets = plain.read(BUCKETS, &members)?;
         let read = |pool: PoolOnWire| match is_pool(pool.pool) {
             true => Ok((pool.pool, pool.read(POOL_BUCKETS, &members)?)),

@@ -112,7 +112,10 @@ async fn actors_live_only_on_nodes_that_have_all_labels_of_their_kind_while_node
     // By hand it comes to a node that has the labels, and to no other.
     let index = first.get::<Index>("ada");
     for there in ["two", "one", "two"] {
-        timeout(PATIENCE, plain.move_to(&index.id(), there)).await.expect("in time").expect("it has");
+        timeout(PATIENCE, plain.move_to(&index.id(), there))
+            .await
+            .expect("in time")
+            .expect("it has");
         assert_eq!(index.place().timeout(PATIENCE).await.expect("no ask fails"), there);
     }
     let moved = plain.move_to(&index.id(), "half").await;

@@ -5,7 +5,8 @@ use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{Ident, LitInt, LitStr, Path, Token, Type, parenthesized};
 
-const KNOWN: &str = "`name`, `label`, `version`, `options`, `key`, `derive`, `wire`, `durable` and `crate`";
+const KNOWN: &str =
+    "`name`, `label`, `version`, `options`, `key`, `derive`, `wire`, `durable` and `crate`";
 
 /// What `#[actor(…)]` was given.
 pub(crate) struct Arguments {

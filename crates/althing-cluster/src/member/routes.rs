@@ -289,8 +289,7 @@ impl Shared {
         match item {
             Item::Parcel(packed) => self.take(from, packed, ticket),
             Item::Reply { ask, outcome } => self.answer(from.node, ask, outcome),
-            Item::Marker { bucket, .. } | Item::Flushed { bucket, .. }
-                if !is_bucket(bucket) => {}
+            Item::Marker { bucket, .. } | Item::Flushed { bucket, .. } if !is_bucket(bucket) => {}
             Item::Marker { bucket, origin, token, epoch } => {
                 let marker = Load::Marker { origin, token, epoch };
                 self.step(|core| core.router.receive(from, bucket, marker));

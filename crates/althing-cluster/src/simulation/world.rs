@@ -18,8 +18,8 @@ use self::store::{Asked, Store};
 use super::checks::Checks;
 use super::node::{Clock, Frame, GUEST, Node, labelled_bucket};
 use crate::authority::Done;
-use crate::bucket::pool_in;
 use crate::authority::LEASE_DEFAULT;
+use crate::bucket::pool_in;
 use crate::lease::Timing;
 use crate::protocol::{Answer, Request};
 
@@ -294,7 +294,10 @@ impl World {
             for (sent, epoch) in node.run() {
                 assert!(!is_guest, "a guest ran {sent:?}");
                 let is_labelled = pool_in(sent.bucket).is_some();
-                assert!(!is_labelled || !labels.own.is_empty(), "{me} ran {sent:?} without its label");
+                assert!(
+                    !is_labelled || !labels.own.is_empty(),
+                    "{me} ran {sent:?} without its label"
+                );
                 self.note(|| format!("{me} runs {sent:?} in epoch {epoch}"));
                 self.checks.runs(sent, me, epoch);
                 self.assert_lives_once(sent.bucket, me);
