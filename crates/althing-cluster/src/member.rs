@@ -267,6 +267,11 @@ impl Member {
         self.shared.view.subscribe()
     }
 
+    /// Whether that life of a node is a member, as this node knows it.
+    pub fn has(&self, node: Incarnation) -> bool {
+        self.shared.is_member(node.0)
+    }
+
     /// The member that owns the actor's name, as this node knows it; for an anonymous actor the one
     /// that started it.
     pub fn owner_of(&self, id: &ActorId) -> Option<Incarnation> {
