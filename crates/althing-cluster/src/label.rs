@@ -29,7 +29,8 @@ impl Labels {
             all.dedup();
             all
         };
-        let asked = kinds.filter_map(asked_by).map(str::to_owned).collect();
+        let asked = kinds.filter_map(asked_by).filter(|set| is_set(set));
+        let asked = asked.map(str::to_owned).collect();
         let (own, mut asked) = (sorted(own.to_vec()), sorted(asked));
         if asked.len() > ASKED_MAX {
             tracing::error!(
@@ -38,6 +39,16 @@ impl Labels {
             asked.truncate(ASKED_MAX);
         }
         Self { own, asked }
+    }
+
+    /// # Errors
+    /// Says what is none, or too much for the record, which everybody reads.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        check_labels(&self.own)?;
+        match self.asked.len() > ASKED_MAX || !self.asked.iter().all(|set| is_set(set)) {
+            true => Err("its kinds ask for too many labels, or for what is none".to_owned()),
+            false => Ok(()),
+        }
     }
 
     /// Whether a record that has the others has these. A node that ends knows no kinds any more.
@@ -78,6 +89,10 @@ fn is_label(text: &str) -> bool {
     };
     let parts = text.split_once('=');
     text.len() <= LEN_MAX && parts.is_some_and(|(key, value)| is_word(key) && is_word(value))
+}
+
+fn is_set(asked: &str) -> bool {
+    asked.split(',').count() <= LABELS_MAX && asked.split(',').all(is_label)
 }
 
 /// The labels that a kind of that name asks for; `None` if it lives anywhere.
@@ -124,5 +139,10 @@ mod tests {
             assert!(why.contains(wrong), "{why}");
         }
         assert!(check_labels(&vec!["a=b".to_owned(); 17]).unwrap_err().contains("16 labels"));
+        let asked = |set: &str| Labels { own: Vec::new(), asked: vec![set.to_owned()] }.check();
+        assert_eq!(asked("a=b,c=d"), Ok(()));
+        assert!(asked("a").is_err() && asked(&vec!["a=b"; 17].join(",")).is_err());
+        let many = (0..17).map(|n| format!("a={n}")).collect();
+        assert!(Labels { own: Vec::new(), asked: many }.check().is_err());
     }
 }

@@ -120,6 +120,9 @@ fn with_labels(name: &LitStr, labels: &[LitStr]) -> syn::Result<LitStr> {
             return Err(syn::Error::new(label.span(), text));
         }
     }
+    if let Some(label) = labels.get(16) {
+        return Err(syn::Error::new(label.span(), "an actor asks for 16 labels at most"));
+    }
     let mut labels: Vec<String> = labels.iter().map(LitStr::value).collect();
     labels.sort_unstable();
     labels.dedup();
