@@ -105,7 +105,7 @@ pub(crate) fn asked_by(kind: &str) -> Option<&str> {
 pub(crate) fn nobody_has(id: ActorId) -> AskError {
     let (kind, asked) = (id.kind().as_str(), asked_by(id.kind().as_str()).unwrap_or_default());
     let why = format!("no node has the labels that `{kind}` asks for: {asked}");
-    AskError::NotStarted(id, ActorError::from(why))
+    AskError::NotStarted(id, ActorError::new(why))
 }
 
 #[cfg(test)]

@@ -196,6 +196,9 @@ impl<P> Router<P> {
     /// Something that an actor of this node sends.
     pub(crate) fn send(&mut self, bucket: u32, parcel: P) -> Option<Effect<P>> {
         let Holding { owner, epoch, .. } = self.record.holding(bucket);
+        if owner.is_none() && self.is_nowhere(bucket) {
+            return Some(Effect::Refuse { parcel });
+        }
         match (self.unsettled.get_mut(&bucket), owner) {
             (Some(route), _) => {
                 route.held.push_back(parcel);
@@ -203,7 +206,6 @@ impl<P> Router<P> {
             }
             (None, Some(owner)) if owner == self.me => Some(Effect::Deliver { parcel }),
             (None, Some(to)) => Some(self.transmit(to, bucket, Load::Parcel(epoch, parcel))),
-            (None, None) if self.is_nowhere(bucket) => Some(Effect::Refuse { parcel }),
             (None, None) => {
                 self.unsettled.entry(bucket).or_default().held.push_back(parcel);
                 None

@@ -84,8 +84,10 @@ async fn live_on(node: &Node, expected: &[&str]) {
 }
 
 async fn refusal(node: &Node) -> AskError {
-    let asked = node.get::<Index>("ada").place().timeout(PATIENCE);
-    let asked = timeout(PATIENCE / 2, asked).await.expect("it does not wait for its deadline");
+    let index = node.get::<Index>("ada");
+    let asked = timeout(PATIENCE / 2, index.place().timeout(PATIENCE))
+        .await
+        .expect("it does not wait for its deadline");
     asked.expect_err("no node has the labels")
 }
 
@@ -160,8 +162,8 @@ async fn what_waits_for_a_node_with_labels_that_dies_fails_and_the_next_one_is_a
     let mut asked = 0;
     let failed = loop {
         asked += 1;
-        let ask = first.get::<Index>(&*asked.to_string()).place().timeout(PATIENCE);
-        match timeout(PATIENCE, ask).await.expect("in time") {
+        let index = first.get::<Index>(&*asked.to_string());
+        match timeout(PATIENCE, index.place().timeout(PATIENCE)).await.expect("in time") {
             Err(error @ AskError::NotStarted(..)) => break error,
             Err(AskError::NodeLost(_)) => assert!(asked < 1_000, "its end is known soon"),
             other => panic!("{other:?}"),

@@ -55,12 +55,7 @@ impl Cluster {
         Self::start_with(test, roles, seed, LEASE_MS).await
     }
 
-    async fn start_with(
-        test: &str,
-        roles: &[&'static str],
-        seed: &[&str],
-        lease_ms: u64,
-    ) -> Self {
+    async fn start_with(test: &str, roles: &[&'static str], seed: &[&str], lease_ms: u64) -> Self {
         let folder =
             std::env::temp_dir().join(format!("folkmoot-nodes-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("the temporary directory can be written");
