@@ -83,7 +83,7 @@ mod tests {
         }
         assert_ne!(pool, pool_of("disk=hdd"));
         assert!(is_bucket(u32::MAX) && is_bucket(4_095) && !is_bucket(4_096));
-        assert_eq!(bucket_of_name("test.index@disk=ssd", "42"), 0);
+        assert_eq!(bucket_of_name("test.index@disk=ssd", "42"), 2_964_108_573);
     }
 
     #[test]

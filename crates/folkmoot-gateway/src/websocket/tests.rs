@@ -54,7 +54,7 @@ impl Application for Desk {
     async fn connect(&self, opening: Opening) -> Result<(Arc<Self>, Reply), DisconnectCode> {
         let mut door = self.door.subscribe();
         tokio::select! {
-            is_open = door.wait_for(|is_open| *is_open) => _ = is_open.unwrap(),
+            is_open = door.wait_for(|is_open| *is_open) => drop(is_open.unwrap()),
             () = opening.outbox.closed() => {
                 self.given_up.notify_one();
                 return Err(DisconnectCode::ConnectionClosed);
