@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::bucket::pool_in;
+use crate::record::Holding;
+
 /// A message of a sender to a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sent {
@@ -22,6 +25,10 @@ pub(super) struct Checks {
     owners: BTreeMap<u32, (u64, u64)>,
     /// Its sender was told that no node had its labels.
     refused: BTreeSet<Sent>,
+    /// In which epoch a bucket that asks for a label got its first owner.
+    begun: BTreeMap<u32, u64>,
+    /// Buckets of which the last node with the label has gone, with what was on the way to it.
+    left_alone: BTreeSet<u32>,
     /// Sent after all faults.
     last_words: BTreeSet<Sent>,
 }
@@ -40,6 +47,16 @@ impl Checks {
         for sent in refused.drain(..) {
             assert!(!self.ran.contains(&sent), "{sent:?} was refused, and ran");
             self.refused.insert(sent);
+        }
+    }
+
+    /// That is so by a record.
+    pub(super) fn holds(&mut self, bucket: u32, holding: Holding) {
+        if pool_in(bucket).is_some() && holding.owner.is_some() {
+            let begun = self.begun.entry(bucket).or_insert(holding.lost_before);
+            if holding.lost_before > *begun {
+                self.left_alone.insert(bucket);
+            }
         }
     }
 
@@ -62,9 +79,14 @@ impl Checks {
         assert_eq!(*owner, node, "bucket {bucket} has two owners in epoch {epoch}");
     }
 
+    /// Whether nobody had to run it, for want of a node with its label.
+    fn may_miss(&self, sent: &Sent) -> bool {
+        self.refused.contains(sent) || self.left_alone.contains(&sent.bucket)
+    }
+
     /// Where no node was lost, nothing is.
     pub(super) fn all_ran(&self) {
-        let lost = self.sent.difference(&self.ran).filter(|sent| !self.refused.contains(sent));
+        let lost = self.sent.difference(&self.ran).filter(|sent| !self.may_miss(sent));
         let lost: Vec<_> = lost.collect();
         assert!(lost.is_empty(), "lost: {lost:?}");
     }
@@ -73,7 +95,7 @@ impl Checks {
     pub(super) fn last_words_ran(&self) {
         assert!(!self.last_words.is_empty(), "nobody was left");
         let stuck = self.last_words.difference(&self.ran);
-        let stuck: Vec<_> = stuck.filter(|sent| !self.refused.contains(sent)).collect();
+        let stuck: Vec<_> = stuck.filter(|sent| !self.may_miss(sent)).collect();
         assert!(stuck.is_empty(), "stuck at the end: {stuck:?}");
     }
 

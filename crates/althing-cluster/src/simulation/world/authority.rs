@@ -242,6 +242,9 @@ impl World {
                         .iter()
                         .map(|bucket| (*bucket, record.holding(*bucket)))
                         .collect();
+                    for (bucket, holding) in &holdings {
+                        self.checks.holds(*bucket, *holding);
+                    }
                     node.follow(record);
                     self.note(|| format!("{me} knows {holdings:?}"));
                 }
