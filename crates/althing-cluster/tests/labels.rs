@@ -5,8 +5,10 @@ mod support;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use althing::{AskError, Context, Node, actor};
-use althing_cluster::{Authority, Member, MemberConfig, MoveError, Role, Tls};
+use althing::{Actor, AskError, Context, Node, actor};
+use althing_cluster::{
+    Authority, Client, ClientConfig, ClientError, Member, MemberConfig, MoveError, Role, Tls,
+};
 use tokio::time::{sleep, timeout};
 
 /// Longer than a busy machine needs for anything.
@@ -180,4 +182,35 @@ fn a_node_with_what_is_no_label_does_not_start() {
     let config = MemberConfig::new("test", "one", "127.0.0.1:1", Tls::insecure_plaintext());
     let error = Member::bind(config.label("ssd")).expect_err("it is none");
     assert!(error.to_string().contains("`ssd`"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_sees_labels_and_finds_actors_that_ask_for_some() {
+    let scene = Scene::new();
+    let (plain, _first) = scene.node("plain", &[]).await;
+    let at = [plain.address().to_string()];
+    let config = ClientConfig::new("test", at, Tls::insecure_plaintext());
+    let client = Client::connect(config).await.expect("it listens");
+    let kind = <Index as Actor>::NAME;
+    assert_eq!(client.find(kind, "ada").await.expect("it is known").node, None);
+    let index = client.get::<Index>("ada").expect("it may talk");
+    let refused = index.place().timeout(PATIENCE).await.expect_err("no node has the labels");
+    names_kind_and_labels(&refused);
+    let (_one, second) = scene.node("one", &["region=eu", "disk=ssd"]).await;
+    live_on(&second, &["one"]).await;
+    let place = async {
+        // The node that it asks may not know yet.
+        while client.find(kind, "ada").await.expect("it is known").node.is_none() {
+            sleep(Duration::from_millis(5)).await;
+        }
+        index.place().timeout(PATIENCE).await
+    };
+    assert_eq!(timeout(PATIENCE, place).await.expect("in time"), Ok("one".to_owned()));
+    let view = client.view().await.expect("it answers");
+    let labels = view.members.iter().map(|member| (&*member.name, member.labels.join(" ")));
+    let labels: Vec<_> = labels.collect();
+    assert!(labels.contains(&("one", "disk=ssd region=eu".to_owned())), "{labels:?}");
+    assert!(labels.contains(&("plain", String::new())), "{labels:?}");
+    let moved = client.move_to(&index.id(), "plain", PATIENCE).await;
+    assert!(matches!(moved, Err(ClientError::UnknownNode(_))), "{moved:?}");
 }
