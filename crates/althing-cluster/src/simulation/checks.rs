@@ -52,11 +52,14 @@ impl Checks {
 
     /// That is so by a record.
     pub(super) fn holds(&mut self, bucket: u32, holding: Holding) {
-        if pool_in(bucket).is_some() && holding.owner.is_some() {
-            let begun = self.begun.entry(bucket).or_insert(holding.lost_before);
-            if holding.lost_before > *begun {
+        let is_owned = holding.owner.is_some();
+        match self.begun.get(&bucket) {
+            _ if pool_in(bucket).is_none() => {}
+            None if is_owned => _ = self.begun.insert(bucket, holding.lost_before),
+            Some(begun) if !is_owned || holding.lost_before > *begun => {
                 self.left_alone.insert(bucket);
             }
+            _ => {}
         }
     }
 
