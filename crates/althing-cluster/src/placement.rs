@@ -54,7 +54,10 @@ pub(crate) fn has_given_all(record: &Record, incarnation: u64) -> bool {
     let placement = Placement::new(&record.members);
     let mut own = record.holdings().filter(|(_, holding)| holding.owner == Some(incarnation));
     record.member(incarnation).is_some_and(leaves)
-        && own.all(|(bucket, _)| placement.candidates(bucket).is_empty())
+        // What asks for nothing waits for somebody who takes it.
+        && own.all(|(bucket, _)| {
+            pool_in(bucket).is_some() && placement.candidates(bucket).is_empty()
+        })
 }
 
 /// Members that may have a bucket.
