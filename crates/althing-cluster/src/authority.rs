@@ -196,6 +196,7 @@ mod tests {
             stage: Stage::Active,
             since: 0,
             frame_len_max: 0,
+            labels: crate::label::Labels::default(),
         };
         let record =
             Record { writes: 1, lease_ms: 9_000, members: vec![member], ..Record::empty() };

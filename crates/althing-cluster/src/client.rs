@@ -100,8 +100,8 @@ pub enum ClientError {
     /// The cluster has no actors of that kind.
     #[error("no actors are called `{0}`")]
     UnknownKind(String),
-    /// The cluster has no node of that name.
-    #[error("no node is called `{0}`")]
+    /// The cluster has no node of that name, or the actor may not live on it.
+    #[error("no node is called `{0}` that can do this")]
     UnknownNode(String),
     /// No other node takes buckets.
     #[error("no other node takes what this one has")]

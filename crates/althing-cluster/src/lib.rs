@@ -16,6 +16,7 @@ mod certificates;
 mod client;
 mod clock;
 mod farewell;
+mod label;
 mod lease;
 mod link;
 mod member;
@@ -42,6 +43,7 @@ pub use certificates::{CertificateAuthority, CertificateError, Certified};
 pub use client::{
     Changes, Client, ClientConfig, ClientError, Found, FoundActor, Listed, NodeStatus,
 };
+pub use label::check_labels;
 pub use member::{
     GroupError, JoinError, Member, MemberConfig, MoveError, Neighbour, Role, SharedGroup, State,
     TopicError, View,

@@ -26,7 +26,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use althing::remote::Cluster;
-use althing::{ActorId, Incarnation, Node, ShutdownReport, Topic, WeakNode};
+use althing::{ActorId, Incarnation, KindName, Node, ShutdownReport, Topic, WeakNode};
 use parking_lot::{Mutex, ReentrantMutex};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
@@ -46,6 +46,7 @@ use crate::capability::is_of_client;
 use crate::client::protocol::No;
 use crate::clock;
 use crate::farewell::Farewell;
+use crate::label::{Labels, check_labels};
 use crate::link::accept::{self, Peer};
 use crate::record::check_len;
 use crate::tls::{self, Guard, Refusals};
@@ -129,10 +130,10 @@ pub(crate) struct Shared {
     /// Changes when another node has said something to what this one listens to.
     hearing: watch::Sender<()>,
     /// Buckets whose actors have stopped, and the epochs that ended.
-    released: Mutex<HashMap<u16, u64>>,
+    released: Mutex<HashMap<u32, u64>>,
     renewed: Notify,
     /// Buckets that are to live on a certain node.
-    pinned: Mutex<HashMap<u16, u64>>,
+    pinned: Mutex<HashMap<u32, u64>>,
     /// Clients that are connected.
     pub(super) clients: AtomicUsize,
     groups: groups::Groups,
@@ -150,8 +151,8 @@ impl Member {
     ///
     /// # Errors
     /// The address is taken, the name ends in `.client`, the name has more than 253 bytes or the
-    /// advertised address more than 512, frames are shorter than 8,192 bytes, or the certificate
-    /// cannot be used or is not for this node.
+    /// advertised address more than 512, a label is none or there are more than 16, frames are shorter
+    /// than 8,192 bytes, or the certificate cannot be used or is not for this node.
     pub fn bind(config: MemberConfig) -> io::Result<Self> {
         if is_of_client(&config.name) {
             let text = format!("`{}` is a client's name: no node has it", config.name);
@@ -160,6 +161,7 @@ impl Member {
         let invalid = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
         check_len(&config.name, config.advertised.as_deref().unwrap_or_default())
             .map_err(invalid)?;
+        check_labels(&config.labels).map_err(invalid)?;
         config.check_frame_len().map_err(invalid)?;
         let guard = Guard::open(&config.tls, &config.cluster, Some(&config.name))?;
         let listener = transport::bind(config.listen, &guard)?;
@@ -265,6 +267,11 @@ impl Member {
         self.shared.view.subscribe()
     }
 
+    /// Whether that life of a node is a member, as this node knows it.
+    pub fn has(&self, node: Incarnation) -> bool {
+        self.shared.is_member(node.0)
+    }
+
     /// The member that owns the actor's name, as this node knows it; for an anonymous actor the one
     /// that started it.
     pub fn owner_of(&self, id: &ActorId) -> Option<Incarnation> {
@@ -340,6 +347,12 @@ impl std::fmt::Debug for Member {
 impl Shared {
     pub(crate) fn me(&self) -> u64 {
         self.me.load(Ordering::Acquire)
+    }
+
+    /// Its labels, and those that the kinds ask for which it knows by now.
+    fn labels(&self) -> Labels {
+        let kinds = self.node().map(|node| node.kinds()).unwrap_or_default();
+        Labels::new(&self.config.labels, kinds.iter().map(KindName::as_str))
     }
 
     fn node(&self) -> Option<Node> {

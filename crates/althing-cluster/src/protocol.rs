@@ -12,6 +12,7 @@ use althing::{ActorId, AskError, Epoch, Sequence, Wire};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::capability::Capability;
+use crate::label::Labels;
 use crate::record::{Member, Record};
 use crate::relay::Key;
 use crate::roster::Entry;
@@ -136,27 +137,18 @@ pub(crate) enum Request {
         incarnation: u64,
         counter: u64,
         view: u64,
+        /// What the record does not say of its labels, or no longer: a kind has come, or an
+        /// authority of a version without them had the lead.
+        labels: Option<Labels>,
     },
     /// Nothing of these buckets runs here any more; each with the epoch that has ended.
-    Released {
-        incarnation: u64,
-        buckets: Vec<u16>,
-        epochs: Vec<u64>,
-    },
+    Released { incarnation: u64, buckets: Vec<u32>, epochs: Vec<u64> },
     /// These buckets are to live on those members, for as long as they are there.
-    Pin {
-        incarnation: u64,
-        buckets: Vec<u16>,
-        to: Vec<u64>,
-    },
+    Pin { incarnation: u64, buckets: Vec<u32>, to: Vec<u64> },
     /// It wants to give its buckets away.
-    Leave {
-        incarnation: u64,
-    },
+    Leave { incarnation: u64 },
     /// It has ended.
-    Goodbye {
-        incarnation: u64,
-    },
+    Goodbye { incarnation: u64 },
 }
 
 impl Request {
@@ -242,14 +234,14 @@ pub(crate) enum Item {
     Parcel(Packed),
     /// Behind all that `origin` has sent about a bucket this way; see `router`.
     Marker {
-        bucket: u16,
+        bucket: u32,
         origin: u64,
         token: u64,
         epoch: u64,
     },
     /// A marker has reached the bucket's owner.
     Flushed {
-        bucket: u16,
+        bucket: u32,
         token: u64,
     },
     /// The sender owns nothing any more and is about to leave.

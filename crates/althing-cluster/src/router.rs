@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use self::markers::Barrier;
-use crate::bucket::BUCKETS;
+use crate::bucket::{BUCKETS, buckets_of, pool_in};
 use crate::record::{Holding, Record};
 
 /// What travels about a bucket.
@@ -52,18 +52,20 @@ pub(crate) enum Waited {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect<P> {
     /// Put it on the link to that node; before the next step.
-    Transmit { to: u64, bucket: u16, load: Load<P> },
+    Transmit { to: u64, bucket: u32, load: Load<P> },
     /// It is for an actor of this node.
     Deliver { parcel: P },
     /// Tell the origin of a marker that it has arrived.
-    Flushed { to: u64, bucket: u16, token: u64 },
+    Flushed { to: u64, bucket: u32, token: u64 },
     /// Stop what runs of these buckets, then call `departed` and say that they are released, each in
     /// its epoch.
-    Depart { buckets: Vec<(u16, u64)> },
+    Depart { buckets: Vec<(u32, u64)> },
     /// Call `settle` for these until it returns nothing, delivering what it returns.
-    Settle { buckets: Vec<u16> },
+    Settle { buckets: Vec<u32> },
     /// It was under way to an owner that has died.
     Lose { parcel: P },
+    /// Its bucket asks for labels that no node has. It did not run.
+    Refuse { parcel: P },
     /// Tell a node that is about to leave that nothing comes that it would have to pass on.
     Closed { to: u64 },
     /// That node is no member any more.
@@ -75,9 +77,10 @@ pub(crate) struct Router<P> {
     me: u64,
     record: Arc<Record>,
     /// Buckets that are not simply somebody's.
-    unsettled: BTreeMap<u16, Unsettled<P>>,
+    unsettled: BTreeMap<u32, Unsettled<P>>,
     /// Buckets of which this node has sent something to another one, so that it may be under way.
     used: Vec<bool>,
+    used_of_pools: BTreeSet<u32>,
     next_token: u64,
     /// Nodes that are about to leave and wait for markers of this node.
     closing: BTreeSet<u64>,
@@ -140,16 +143,16 @@ pub(crate) enum Standing {
 impl<P> Router<P> {
     pub(crate) fn new(me: u64) -> Self {
         let record = Arc::new(Record::empty());
-        let used = vec![false; usize::from(BUCKETS)];
-        let (unsettled, closing) = (BTreeMap::new(), BTreeSet::new());
-        Self { me, record, unsettled, used, next_token: 1, closing }
+        let used = vec![false; BUCKETS as usize];
+        let (unsettled, closing, used_of_pools) = Default::default();
+        Self { me, record, unsettled, used, used_of_pools, next_token: 1, closing }
     }
 
     pub(crate) fn record(&self) -> &Arc<Record> {
         &self.record
     }
 
-    pub(crate) fn standing(&self, bucket: u16) -> Standing {
+    pub(crate) fn standing(&self, bucket: u32) -> Standing {
         let holding = self.record.holding(bucket);
         if holding.owner != Some(self.me) {
             return Standing::Elsewhere;
@@ -162,12 +165,12 @@ impl<P> Router<P> {
     }
 
     /// Whether the bucket is on its way here or away.
-    pub(crate) fn is_unsettled(&self, bucket: u16) -> bool {
+    pub(crate) fn is_unsettled(&self, bucket: u32) -> bool {
         self.unsettled.contains_key(&bucket)
     }
 
     /// How much is held for a bucket.
-    pub(crate) fn held(&self, bucket: u16) -> usize {
+    pub(crate) fn held(&self, bucket: u32) -> usize {
         self.unsettled.get(&bucket).map_or(0, Unsettled::len)
     }
 
@@ -177,22 +180,25 @@ impl<P> Router<P> {
     }
 
     /// Where parcels for the bucket go now, if it is to another node.
-    pub(crate) fn next_hop(&self, bucket: u16) -> Option<u64> {
+    pub(crate) fn next_hop(&self, bucket: u32) -> Option<u64> {
         let owner = self.record.holding(bucket).owner?;
         (owner != self.me && !self.unsettled.contains_key(&bucket)).then_some(owner)
     }
 
     /// As `next_hop`, for something that is sent there now, and the epoch in which it sets out.
     #[inline]
-    pub(crate) fn hop(&mut self, bucket: u16) -> Option<(u64, u64)> {
+    pub(crate) fn hop(&mut self, bucket: u32) -> Option<(u64, u64)> {
         let to = self.next_hop(bucket)?;
-        self.used[usize::from(bucket)] = true;
+        self.uses(bucket);
         Some((to, self.record.holding(bucket).epoch))
     }
 
     /// Something that an actor of this node sends.
-    pub(crate) fn send(&mut self, bucket: u16, parcel: P) -> Option<Effect<P>> {
+    pub(crate) fn send(&mut self, bucket: u32, parcel: P) -> Option<Effect<P>> {
         let Holding { owner, epoch, .. } = self.record.holding(bucket);
+        if owner.is_none() && self.is_nowhere(bucket) {
+            return Some(Effect::Refuse { parcel });
+        }
         match (self.unsettled.get_mut(&bucket), owner) {
             (Some(route), _) => {
                 route.held.push_back(parcel);
@@ -208,7 +214,7 @@ impl<P> Router<P> {
     }
 
     /// Something that waited for an actor that has left.
-    pub(crate) fn send_on(&mut self, bucket: u16, parcel: P, waited: Waited) -> Option<Effect<P>> {
+    pub(crate) fn send_on(&mut self, bucket: u32, parcel: P, waited: Waited) -> Option<Effect<P>> {
         let epoch = self.record.holding(bucket).epoch;
         match self.unsettled.get_mut(&bucket) {
             Some(route) if route.is_leaving => {
@@ -223,19 +229,41 @@ impl<P> Router<P> {
         }
     }
 
-    fn transmit(&mut self, to: u64, bucket: u16, load: Load<P>) -> Effect<P> {
-        self.used[usize::from(bucket)] = true;
+    #[inline]
+    fn uses(&mut self, bucket: u32) {
+        match self.used.get_mut(bucket as usize) {
+            Some(used) => *used = true,
+            None => _ = self.used_of_pools.insert(bucket),
+        }
+    }
+
+    fn is_used(&self, bucket: u32) -> bool {
+        match self.used.get(bucket as usize) {
+            Some(used) => *used,
+            None => self.used_of_pools.contains(&bucket),
+        }
+    }
+
+    /// Whether it asks for labels that no node has, or none that takes buckets. What is sent there
+    /// waits for nobody, unlike what is sent before this node knows anything.
+    fn is_nowhere(&self, bucket: u32) -> bool {
+        let is_known = pool_in(bucket).is_some() && self.record.view > 0;
+        is_known && self.record.holding(bucket).owner.is_none()
+    }
+
+    fn transmit(&mut self, to: u64, bucket: u32, load: Load<P>) -> Effect<P> {
+        self.uses(bucket);
         Effect::Transmit { to, bucket, load }
     }
 
     /// Whether a parcel of that epoch, from whichever node, goes to its actor here at once.
-    pub(crate) fn is_for_here(&self, bucket: u16, epoch: u64) -> bool {
+    pub(crate) fn is_for_here(&self, bucket: u32, epoch: u64) -> bool {
         let Holding { owner, lost_before, .. } = self.record.holding(bucket);
         owner == Some(self.me) && epoch >= lost_before && !self.unsettled.contains_key(&bucket)
     }
 
     /// Something that the node `from` sent here.
-    pub(crate) fn receive(&mut self, from: Hop, bucket: u16, load: Load<P>) -> Vec<Effect<P>> {
+    pub(crate) fn receive(&mut self, from: Hop, bucket: u32, load: Load<P>) -> Vec<Effect<P>> {
         let Holding { owner, lost_before, .. } = self.record.holding(bucket);
         let load = match load {
             Load::Parcel(epoch, parcel) if epoch < lost_before => {
@@ -245,6 +273,11 @@ impl<P> Router<P> {
             Load::Marker { origin, token, .. } if origin == self.me => {
                 return self.flushed(bucket, token);
             }
+            Load::Parcel(_, parcel) if self.is_nowhere(bucket) => {
+                return vec![Effect::Refuse { parcel }];
+            }
+            // Its origin, too, learns that nobody has the bucket.
+            Load::Marker { .. } if self.is_nowhere(bucket) => return Vec::new(),
             load => load,
         };
         if self.waits_for_my_marker(from, bucket, &load) {
@@ -273,7 +306,7 @@ impl<P> Router<P> {
 
     /// What ran of these buckets has stopped. Where this node is to keep one, in a new epoch, it
     /// settles.
-    pub(crate) fn departed(&mut self, buckets: &[(u16, u64)]) -> Vec<Effect<P>> {
+    pub(crate) fn departed(&mut self, buckets: &[(u32, u64)]) -> Vec<Effect<P>> {
         let mut kept = Vec::new();
         for (bucket, epoch) in buckets {
             let Some(route) = self.unsettled.get_mut(bucket) else { continue };
@@ -289,7 +322,7 @@ impl<P> Router<P> {
 
     /// The next part of what is to be delivered here before the bucket is settled; nothing once it
     /// is. One that is to leave does so then.
-    pub(crate) fn settle(&mut self, bucket: u16) -> Vec<Effect<P>> {
+    pub(crate) fn settle(&mut self, bucket: u32) -> Vec<Effect<P>> {
         let holding = self.record.holding(bucket);
         let Some(route) = self.unsettled.get_mut(&bucket) else { return Vec::new() };
         if holding.owner != Some(self.me) || route.is_leaving || route.barrier.is_some() {
@@ -322,10 +355,13 @@ impl<P> Router<P> {
         let gone: Vec<u64> = members.filter(|who| record.member(*who).is_none()).collect();
         let mut effects: Vec<_> = gone.iter().map(|node| Effect::Gone { node: *node }).collect();
         let (mut departing, mut changed) = (Vec::new(), Vec::new());
-        for bucket in 0..BUCKETS {
+        let pools: BTreeSet<u32> = old.pools.keys().chain(record.pools.keys()).copied().collect();
+        for bucket in (0..BUCKETS).chain(pools.into_iter().flat_map(buckets_of)) {
             let (before, after) = (old.holding(bucket), record.holding(bucket));
             let leaves = after.owner == Some(self.me) && after.going_to.is_some();
-            if before.epoch != after.epoch || before.owner != after.owner {
+            if self.is_nowhere(bucket) {
+                // Nothing waits for it; see `refuse`.
+            } else if before.epoch != after.epoch || before.owner != after.owner {
                 if self.change(bucket, before, old.view, &mut effects) {
                     changed.push(bucket);
                 }
@@ -338,6 +374,7 @@ impl<P> Router<P> {
             }
         }
         effects.extend(self.release(&changed));
+        self.refuse(&mut effects);
         self.closing.retain(|node| record.member(*node).is_some());
         effects.extend(self.close());
         if !departing.is_empty() {
@@ -349,7 +386,7 @@ impl<P> Router<P> {
     /// A bucket has a new owner, or its owner a new epoch. Returns whether it may be released.
     fn change(
         &mut self,
-        bucket: u16,
+        bucket: u32,
         before: Holding,
         before_view: u64,
         effects: &mut Vec<Effect<P>>,
@@ -378,8 +415,23 @@ impl<P> Router<P> {
         true
     }
 
+    /// Nobody has some buckets any more: what is held for them does not wait for a next owner.
+    fn refuse(&mut self, effects: &mut Vec<Effect<P>>) {
+        let nowhere = self.unsettled.keys().copied().filter(|bucket| self.is_nowhere(*bucket));
+        for bucket in nowhere.collect::<Vec<_>>() {
+            let Some(mut route) = self.unsettled.remove(&bucket) else { continue };
+            let earlier = route.take_earlier().into_iter().chain(route.asked.drain(..));
+            let earlier = earlier.filter_map(|load| match load {
+                Load::Parcel(_, parcel) => Some(parcel),
+                Load::Marker { .. } => None,
+            });
+            let all: Vec<P> = earlier.chain(route.held.drain(..)).collect();
+            effects.extend(all.into_iter().map(|parcel| Effect::Refuse { parcel }));
+        }
+    }
+
     /// Lets go what need not be held any more.
-    fn release(&mut self, buckets: &[u16]) -> Vec<Effect<P>> {
+    fn release(&mut self, buckets: &[u32]) -> Vec<Effect<P>> {
         let (mut effects, mut settling) = (Vec::new(), Vec::new());
         for bucket in buckets.iter().copied() {
             let Holding { owner: Some(owner), epoch, .. } = self.record.holding(bucket) else {
@@ -407,7 +459,7 @@ impl<P> Router<P> {
 }
 
 /// What the owner of a bucket does with what comes for it.
-fn arrive<P>(bucket: u16, load: Load<P>) -> Effect<P> {
+fn arrive<P>(bucket: u32, load: Load<P>) -> Effect<P> {
     match load {
         Load::Parcel(_, parcel) => Effect::Deliver { parcel },
         Load::Marker { origin, token, .. } => Effect::Flushed { to: origin, bucket, token },

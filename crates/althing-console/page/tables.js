@@ -45,6 +45,7 @@ const COLUMNS = {
     ["going", "departing", count],
     ["leaves", "is_leaving", yes, true],
     ["guest", "is_guest", yes, true],
+    ["labels", "labels", String],
     ["actors", "actors", count],
     ["waiting", "waiting", count],
     ["clients", "clients", count],

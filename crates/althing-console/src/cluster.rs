@@ -60,6 +60,8 @@ pub struct NodeLine {
     pub is_leaving: bool,
     /// Whether it is a guest, on which no actors of the cluster live.
     pub is_guest: bool,
+    /// What it says of itself, such as `region=eu`, with commas between.
+    pub labels: String,
     /// Actors that have their state in memory.
     pub actors: u64,
     /// Messages that wait in mailboxes.
@@ -144,6 +146,7 @@ fn line(node: Neighbour, status: Result<&NodeStatus, String>) -> NodeLine {
         departing: node.departing,
         is_leaving: node.is_leaving,
         is_guest: node.role == Role::Guest,
+        labels: node.labels.join(", "),
         actors: said.map_or(0, |said| said.live),
         waiting: said.map_or(0, |said| said.waiting),
         clients: said.map_or(0, |said| said.clients),

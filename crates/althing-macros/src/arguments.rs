@@ -5,11 +5,12 @@ use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::{Ident, LitInt, LitStr, Path, Token, Type, parenthesized};
 
-const KNOWN: &str = "`name`, `version`, `options`, `key`, `derive`, `wire`, `durable` and `crate`";
+const KNOWN: &str =
+    "`name`, `label`, `version`, `options`, `key`, `derive`, `wire`, `durable` and `crate`";
 
 /// What `#[actor(…)]` was given.
 pub(crate) struct Arguments {
-    /// The actor's name on the wire.
+    /// The actor's name on the wire, with the labels that its nodes must have.
     pub(crate) name: LitStr,
     /// The version of its messages and state, if not the default.
     pub(crate) version: Option<LitInt>,
@@ -51,6 +52,7 @@ impl Arguments {
         let mut key_type = None;
         let mut derives = None;
         let mut durable = None;
+        let mut labels = Vec::new();
         let mut wire = false;
         let parser = syn::meta::parser(|meta| {
             let Some(key) = meta.path.get_ident().map(ToString::to_string) else {
@@ -58,6 +60,10 @@ impl Arguments {
             };
             let repeated = match key.as_str() {
                 "name" => name.replace(meta.value()?.parse::<LitStr>()?).is_some(),
+                "label" => {
+                    labels.push(meta.value()?.parse::<LitStr>()?);
+                    false
+                }
                 "version" => version.replace(meta.value()?.parse::<LitInt>()?).is_some(),
                 "options" => options.replace(meta.value()?.parse::<Path>()?).is_some(),
                 "key" => key_type.replace(meta.value()?.parse::<Type>()?).is_some(),
@@ -83,6 +89,7 @@ impl Arguments {
             syn::Error::new(Span::call_site(), text)
         })?;
         check_name(&name)?;
+        let name = with_labels(&name, &labels)?;
         if let Some(version) = &version {
             version.base10_parse::<u32>()?;
         }
@@ -96,6 +103,32 @@ impl Arguments {
             durable,
             althing: althing.unwrap_or_else(|| syn::parse_quote!(::althing)),
         })
+    }
+}
+
+/// Labels are a part of the name, so that everybody who knows it knows them: in an order of their own
+/// behind an `@`.
+fn with_labels(name: &LitStr, labels: &[LitStr]) -> syn::Result<LitStr> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_/".contains(&byte);
+    let is_word = |word: &str| !word.is_empty() && word.bytes().all(is_allowed);
+    for label in labels {
+        let text = label.value();
+        let parts = text.split_once('=');
+        if text.len() > 64 || !parts.is_some_and(|(key, value)| is_word(key) && is_word(value)) {
+            let text = "a label is `key=value`, of letters, digits, `.`, `-`, `_` and `/`, with 64 \
+                        bytes at most";
+            return Err(syn::Error::new(label.span(), text));
+        }
+    }
+    if let Some(label) = labels.get(16) {
+        return Err(syn::Error::new(label.span(), "an actor asks for 16 labels at most"));
+    }
+    let mut labels: Vec<String> = labels.iter().map(LitStr::value).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    match labels.is_empty() {
+        true => Ok(name.clone()),
+        false => Ok(LitStr::new(&format!("{}@{}", name.value(), labels.join(",")), name.span())),
     }
 }
 

@@ -26,6 +26,7 @@ use proc_macro::TokenStream;
 /// | argument | meaning |
 /// |---|---|
 /// | `name = "shop.cart"` | the type's name on the wire and in metrics; required, never the Rust path |
+/// | `label = "disk=ssd"` | a label of the nodes of a cluster on which its actors live; more than one may be given, and all must hold. They become a part of the name: `shop.cart@disk=ssd` |
 /// | `version = 2` | the version of its messages and state; 1 unless given |
 /// | `options = path` | a function that returns the type's `ActorOptions` |
 /// | `key = RoomId` | a type with `Display` that `node.get` finds the actor by, besides text |

@@ -43,7 +43,9 @@ pub trait Application: Clone + Send + Sync + 'static {
     /// A socket was opened.
     fn opened(&self) -> Self::Guard;
 
-    /// Admits a connection and makes the reply to its connect command, or says why to close it.
+    /// Admits a connection and makes the reply to its connect command, or says why to close it. It is
+    /// asked to the end: if the client hangs up meanwhile the outbox is closed, and who waits for
+    /// something may give up.
     fn connect(
         &self,
         opening: Opening,
@@ -184,7 +186,7 @@ impl<A: Application> Reader<A> {
             self.outbox.close(DisconnectCode::Shutdown);
         }
         while !self.outbox.is_closing() {
-            if let Err(code) = self.start_commands().await {
+            if let Err(code) = self.start_commands(frames).await {
                 // What came before it still counts.
                 (self.frame, self.ending) = (None, Some(code));
             }
@@ -250,19 +252,20 @@ impl<A: Application> Reader<A> {
     }
 
     /// Starts what there is room for of the last message.
-    async fn start_commands(&mut self) -> Result<(), DisconnectCode> {
-        while let Some(connecting) = self.start_until_connect()? {
-            connecting.await?;
+    async fn start_commands(
+        &mut self,
+        frames: &mut (impl Stream<Item = Result<Bytes, DisconnectCode>> + Unpin),
+    ) -> Result<(), DisconnectCode> {
+        while let Some((id, request)) = self.start_until_connect()? {
+            // Boxed, because it happens once, and its room would be kept as long as the connection.
+            Box::pin(self.connect(id, request, frames)).await?;
         }
         Ok(())
     }
 
-    /// The same up to a connect command, which comes as a future: nothing else here has to wait.
-    /// Boxed, because it happens once, and its room would be kept as long as the connection; so
-    /// would be that of the other commands, if they were not started by a plain function.
-    fn start_until_connect(
-        &mut self,
-    ) -> Result<Option<BoxFuture<'_, Result<(), DisconnectCode>>>, DisconnectCode> {
+    /// The same up to a connect command: nothing else here has to wait. Started by a plain function,
+    /// for the room that commands would take otherwise.
+    fn start_until_connect(&mut self) -> Result<Option<(u32, ConnectRequest)>, DisconnectCode> {
         while self.has_room() {
             let Some(commands) = &mut self.frame else { return Ok(None) };
             let Some(command) = commands.next() else {
@@ -271,8 +274,8 @@ impl<A: Application> Reader<A> {
             };
             let command = command.map_err(|error| unreadable(&error))?;
             self.application.note(Note::Command);
-            if let Some((id, request)) = self.start(command)? {
-                return Ok(Some(Box::pin(self.connect(id, request))));
+            if let Some(connect) = self.start(command)? {
+                return Ok(Some(connect));
             }
         }
         Ok(None)
@@ -311,11 +314,24 @@ impl<A: Application> Reader<A> {
         }
     }
 
-    async fn connect(&mut self, id: u32, request: ConnectRequest) -> Result<(), DisconnectCode> {
+    async fn connect(
+        &mut self,
+        id: u32,
+        request: ConnectRequest,
+        frames: &mut (impl Stream<Item = Result<Bytes, DisconnectCode>> + Unpin),
+    ) -> Result<(), DisconnectCode> {
         let (outbox, format) = (self.outbox.clone(), self.format);
         let session = self.session.as_ref().map(|session| session.id.clone());
         let opening = Opening { id, outbox, format, request, session };
-        let (caller, mut reply) = self.application.connect(opening).await?;
+        let application = self.application.clone();
+        let mut connecting = pin!(application.connect(opening));
+        let (caller, mut reply) = loop {
+            tokio::select! {
+                biased;
+                connected = &mut connecting => break connected?,
+                frame = frames.next(), if self.may_read_ahead() => self.read_ahead(frame),
+            }
+        };
         if let (Some(session), Some(Outcome::Connect(result))) =
             (self.session.take(), &mut reply.outcome)
         {
@@ -327,6 +343,26 @@ impl<A: Application> Reader<A> {
         A::go_live(&caller).await;
         self.caller = Some(caller);
         Ok(())
+    }
+
+    /// Whether the next message can be read before the client is let in: by that it is noticed that
+    /// the client has gone. One is kept, if it said no more with its connect command.
+    fn may_read_ahead(&mut self) -> bool {
+        if self.frame.as_ref().is_some_and(Commands::is_over) {
+            self.frame = None;
+        }
+        self.may_read() && !self.outbox.is_closing()
+    }
+
+    fn read_ahead(&mut self, frame: Option<Result<Bytes, DisconnectCode>>) {
+        match self.receive(frame) {
+            Ok(()) => {}
+            Err(DisconnectCode::ConnectionClosed) => {
+                self.outbox.close(DisconnectCode::ConnectionClosed);
+            }
+            // It is told why behind the answer.
+            Err(code) => self.ending = Some(code),
+        }
     }
 
     fn tick(&mut self) {

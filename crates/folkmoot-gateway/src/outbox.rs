@@ -289,8 +289,9 @@ impl Outbox {
         self.queue.lock().closing.is_some()
     }
 
-    /// Waits until the connection is to end, for whatever reason. For the read half.
-    pub(crate) async fn closed(&self) {
+    /// Waits until the connection is to end, for whatever reason. For the read half, and while it lets
+    /// the connection in for the application: one waits at a time.
+    pub async fn closed(&self) {
         while !self.is_closing() {
             self.ended.notified().await;
         }

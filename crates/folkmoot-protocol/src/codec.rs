@@ -177,6 +177,14 @@ impl Format {
 #[derive(Debug)]
 pub struct Commands(Frames);
 
+impl Commands {
+    /// Whether nothing is left to read.
+    pub fn is_over(&self) -> bool {
+        self.0.rest.iter().all(u8::is_ascii_whitespace)
+            && (self.0.format == Format::Json || self.0.rest.is_empty())
+    }
+}
+
 impl Iterator for Commands {
     type Item = Result<Command, DecodeError>;
 

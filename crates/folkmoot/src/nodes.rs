@@ -14,12 +14,27 @@ use althing_cluster::{
     Authority, AuthorityConfig, JoinError, Member, MemberConfig, Role, State, Tls, TopicError,
 };
 use parking_lot::Mutex;
+use tokio::time::timeout;
 
 use crate::config::ClusterConfig;
+use crate::ports::Others;
 
 /// How long a node waits until it is one: as long as the lease of a former node of its name, and an
 /// authority that has to be found.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long the others may take to know of a subscriber: longer than it takes to give up one that is
+/// lost. One that only this node does not reach may stay for ever.
+const HEARD_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Why what other nodes publish does not reach a subscriber.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotHeard {
+    #[error(transparent)]
+    Topic(#[from] TopicError),
+    #[error("a node does not answer for {HEARD_TIMEOUT:?}")]
+    Late,
+}
 
 /// Rooms and users may live elsewhere now, and nodes may be gone with all their connections.
 #[derive(Debug)]
@@ -97,6 +112,7 @@ pub(crate) fn bind(
         .role(role)
         .listen(address)
         .join_timeout(JOIN_TIMEOUT.max(config.lease * 4));
+    member.labels.clone_from(&config.labels);
     if config.host.is_some() {
         member = member.advertised(config.advertised(address.port(), address.ip()));
     }
@@ -105,6 +121,12 @@ pub(crate) fn bind(
     }
     let member = Member::bind(member).map_err(failed)?;
     Ok((member, authority))
+}
+
+impl Others for Arc<Nodes> {
+    fn has(&self, node: u64) -> bool {
+        self.member.has(Incarnation(node))
+    }
 }
 
 impl Nodes {
@@ -138,8 +160,11 @@ impl Nodes {
     pub(crate) async fn heard<T: Send + Sync + 'static>(
         &self,
         topic: &Topic<T>,
-    ) -> Result<(), TopicError> {
-        self.member.subscribed(topic).await
+    ) -> Result<(), NotHeard> {
+        match timeout(HEARD_TIMEOUT, self.member.subscribed(topic)).await {
+            Ok(heard) => Ok(heard?),
+            Err(_) => Err(NotHeard::Late),
+        }
     }
 
     /// How things stand now, for those who have connections of other nodes, or rooms there.

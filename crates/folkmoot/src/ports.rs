@@ -28,14 +28,20 @@ pub(crate) struct Ports {
     common: Arc<Common>,
 }
 
+/// The nodes of a server.
+pub(crate) trait Others: std::fmt::Debug + Send + Sync {
+    /// Whether that life of a node goes on.
+    fn has(&self, node: u64) -> bool;
+}
+
 /// What is the same for all rooms and users of a server.
 #[derive(Debug)]
 pub(crate) struct Common {
     pub(crate) store: Store,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) limits: ActorLimits,
-    /// Whether rooms and users may live on other nodes.
-    pub(crate) is_shared: bool,
+    /// Tells which nodes there are; `None`: rooms and users live on no others.
+    pub(crate) others: Option<Box<dyn Others>>,
 }
 
 /// How much rooms and users take, and for how long.
@@ -75,9 +81,19 @@ impl Ports {
         &self.common.store
     }
 
+    fn is_shared(&self) -> bool {
+        self.common.others.is_some()
+    }
+
+    /// Whether the node goes on that has a connection. What it sent may come after its end, by a node
+    /// that passed it on; nobody would take such a connection back.
+    pub(crate) fn may_have_connections(&self, node: u64) -> bool {
+        self.common.others.as_ref().is_none_or(|others| node == 0 || others.has(node))
+    }
+
     /// Whether somebody may be in memory, here or on the node where they live.
     pub(crate) fn may_be_active<A: Actor>(&self, actor: &ActorRef<A>) -> bool {
-        actor.is_active() || (self.common.is_shared && !self.node.is_home_of(&actor.id()))
+        actor.is_active() || (self.is_shared() && !self.node.is_home_of(&actor.id()))
     }
 
     /// The live events of a channel.
@@ -89,7 +105,7 @@ impl Ports {
     /// Waits until all that a room or user has appended is in the database or refused: it is about
     /// to be loaded on another node. A server alone has none.
     pub(crate) async fn hand_over(&self, channel: Channel) {
-        if self.common.is_shared {
+        if self.is_shared() {
             // What could not be written is known to who waits for it.
             let _ = self.streams().settled(channel).await;
         }
@@ -97,7 +113,7 @@ impl Ports {
 
     /// Tells what becomes of other nodes; `None` on a server alone.
     pub(crate) fn moves(&self) -> Option<Topic<Moved>> {
-        self.common.is_shared.then(|| self.node.topic(MOVES, TopicOptions { replay: 0 }))
+        self.is_shared().then(|| self.node.topic(MOVES, TopicOptions { replay: 0 }))
     }
 
     /// The connections that come to a room and go.

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use althing::{Actor, ActorRef, Incarnation, Node, Start, Topic, TopicOptions};
-use althing_cluster::TopicError;
 use folkmoot_gateway::{Door, Doorman, Network, Room as Doorway, Tls, raise_descriptors};
 use folkmoot_protocol::Channel;
 use tokio::sync::watch;
@@ -19,9 +18,9 @@ use crate::config::Config;
 use crate::goodbye::Goodbye;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::nodes::{Moved, Nodes};
+use crate::nodes::{Moved, Nodes, NotHeard};
 use crate::open_rooms::OpenRooms;
-use crate::ports::{self, ActorLimits, Common, Feed, Ports};
+use crate::ports::{self, ActorLimits, Common, Feed, Others, Ports};
 use crate::pulse::Pulse;
 use crate::room::{AskedRoom, Room};
 use crate::rounds::Rounds;
@@ -120,8 +119,8 @@ impl Server {
                 user_idle: config.user_idle,
                 connections_per_user_max: config.gateway.connections_per_user_max,
             };
-            let is_shared = nodes.is_some();
-            let common = Arc::new(Common { store, metrics, limits, is_shared });
+            let others = nodes.clone().map(|nodes| Box::new(nodes) as Box<dyn Others>);
+            let common = Arc::new(Common { store, metrics, limits, others });
             move |node: Node| Ports::new(node, common.clone())
         };
         let (for_rooms, for_users) = (ports.clone(), ports.clone());
@@ -281,7 +280,7 @@ impl Server {
 
     /// Resolves once what is published in a channel from now on reaches this node, whichever node
     /// its room or user lives on. It was subscribed to before.
-    pub(crate) async fn heard(&self, channel: Channel) -> Result<(), TopicError> {
+    pub(crate) async fn heard(&self, channel: Channel) -> Result<(), NotHeard> {
         match &self.nodes {
             None => Ok(()),
             Some(nodes) => nodes.heard(&self.topic(channel)).await,

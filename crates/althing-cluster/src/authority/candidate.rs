@@ -56,6 +56,8 @@ pub(crate) enum Effect<T> {
 pub(crate) enum Done {
     Claimed(Option<Lead>),
     Loaded(Option<Record>),
+    /// There is a record, and this process cannot read it: it is damaged, or of a later version.
+    Unreadable,
     Replaced(Option<Replaced>),
 }
 
@@ -194,6 +196,12 @@ impl<T: Asks> Candidate<T> {
                 } else {
                     self.rest(now);
                 }
+            }
+            Done::Unreadable => {
+                self.work = Work::Nothing;
+                // Another one may be able to; with the lead kept here nobody would answer.
+                self.step_down(&mut effects);
+                self.next_claim = self.next_claim.max(now + self.wanted.leads() * 2);
             }
             Done::Replaced(replaced) => self.replaced(now, replaced, &mut effects),
         }

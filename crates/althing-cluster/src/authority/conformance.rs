@@ -67,6 +67,7 @@ async fn a_large_record_comes_back_whole(store: &dyn Storage) {
             stage: Stage::Active,
             since: n,
             frame_len_max: 4 << 20,
+            labels: crate::label::Labels::default(),
         });
     }
     for (at, holding) in record.buckets.iter_mut().enumerate() {

@@ -65,6 +65,19 @@ async fn greet(port: &Port, socket: TcpStream) -> Result<Stream, Broken> {
     Ok(stream)
 }
 
+/// # Errors
+/// Says what would be too much for the record.
+fn check(request: &Request) -> Result<(), String> {
+    match request {
+        Request::Join { member, .. } => {
+            check_len(&member.name, &member.address)?;
+            member.labels.check()
+        }
+        Request::Renew { labels: Some(labels), .. } => labels.check(),
+        _ => Ok(()),
+    }
+}
+
 async fn converse(
     port: &Port,
     socket: TcpStream,
@@ -84,9 +97,7 @@ async fn converse(
         loop {
             let request = read::<Request>(&mut from, REQUEST_LEN_MAX);
             let request = timeout(SILENCE_MAX, request).await.map_err(|_| Broken::Silent)??;
-            if let Request::Join { member, .. } = &request {
-                check_len(&member.name, &member.address).map_err(Broken::Refused)?;
-            }
+            check(&request).map_err(Broken::Refused)?;
             let input = Input::Asked { request, from: asker.clone() };
             if desk.inputs.send(input).await.is_err() {
                 return Ok(());

@@ -172,8 +172,11 @@ impl Task {
     fn load(&self) {
         let (store, desk, done) = (self.store.clone(), self.desk.clone(), self.done.clone());
         tokio::spawn(async move {
-            let record = store.load().await;
-            _ = done.send(Done::Loaded(record.inspect_err(|error| desk.is_told(error)).ok()));
+            let record = store.load().await.inspect_err(|error| desk.is_told(error));
+            _ = done.send(match record {
+                Err(StorageError::Damaged(_)) => Done::Unreadable,
+                record => Done::Loaded(record.ok()),
+            });
         });
     }
 

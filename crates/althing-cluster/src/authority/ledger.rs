@@ -4,18 +4,21 @@
 //! hears of it. Moments are the authority's own clock, which only has to go
 //! forward. When the authority itself was held up, nobody is evicted for its own silence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::bucket::BUCKETS;
+use crate::bucket::POOL_BUCKETS;
 use crate::lease::Timing;
-use crate::placement::Candidates;
+use crate::placement::Placement;
 use crate::protocol::{Answer, Refusal, Request};
 use crate::record::{Holding, Member, Record, Stage};
 
 /// Buckets on the move at one time: each move is a short pause for its actors, and the whole
 /// cluster must not pause at once.
 const MOVES_MAX: usize = 256;
+
+/// Sets of labels for which kinds may ask, in the whole cluster: all their buckets are in each record.
+const POOLS_MAX: usize = 64;
 
 /// The record, and when each member was heard of.
 pub(crate) struct Ledger {
@@ -57,12 +60,19 @@ impl Ledger {
         self.look(now);
         match request {
             Request::Join { member, known } => self.join(now, member, known),
-            Request::Renew { incarnation, counter, view } => {
+            Request::Renew { incarnation, counter, view, labels } => {
                 let Some(heard) = self.heard.get_mut(&incarnation) else {
                     return Answer::Refused { why: Refusal::Evicted };
                 };
                 if counter > heard.counter {
                     *heard = Heard { counter, at: heard.at.max(now) };
+                }
+                if let Some(labels) = labels {
+                    self.change(|record| {
+                        if let Some(member) = record.member_mut(incarnation) {
+                            member.labels = labels;
+                        }
+                    });
                 }
                 let record = (self.record.view > view).then(|| self.record.clone());
                 Answer::Renewed { counter, record }
@@ -79,7 +89,7 @@ impl Ledger {
                 self.change(|record| {
                     for (bucket, to) in buckets.into_iter().zip(to) {
                         let is_member = record.member(to).is_some();
-                        let holding = record.buckets.get_mut(usize::from(bucket));
+                        let holding = record.holding_mut(bucket);
                         if let Some(holding) = holding.filter(|_| is_member) {
                             holding.pinned = Some(to);
                         }
@@ -89,8 +99,7 @@ impl Ledger {
             }
             Request::Leave { incarnation } => {
                 self.change(|record| {
-                    let member = |member: &&mut Member| member.incarnation == incarnation;
-                    if let Some(member) = record.members.iter_mut().find(member) {
+                    if let Some(member) = record.member_mut(incarnation) {
                         member.stage = Stage::Leaving;
                     }
                 });
@@ -174,8 +183,8 @@ impl Ledger {
 }
 
 /// The one commit point of a move: the owner runs nothing of the bucket any more.
-fn release(record: &mut Record, incarnation: u64, bucket: u16, epoch: u64) {
-    let Some(holding) = record.buckets.get_mut(usize::from(bucket)) else { return };
+fn release(record: &mut Record, incarnation: u64, bucket: u32, epoch: u64) {
+    let Some(holding) = record.holding_mut(bucket) else { return };
     if holding.owner == Some(incarnation)
         && holding.epoch == epoch
         && let Some(to) = holding.going_to
@@ -189,13 +198,12 @@ fn release(record: &mut Record, incarnation: u64, bucket: u16, epoch: u64) {
 fn plan(record: &mut Record) {
     let members = record.members.clone();
     let is_member = |who: u64| members.iter().any(|member| member.incarnation == who);
-    let active = || members.iter().filter(|member| member.stage == Stage::Active);
-    let is_active = |who: u64| active().any(|member| member.incarnation == who);
-    let candidates = Candidates::new(active());
-    let mut moves = record.buckets.iter().filter(|holding| holding.going_to.is_some()).count();
-    for bucket in 0..BUCKETS {
-        let holding = &mut record.buckets[usize::from(bucket)];
-        holding.pinned = holding.pinned.filter(|pinned| is_active(*pinned));
+    let placement = Placement::new(&members);
+    found(record, &placement);
+    let mut moves = record.holdings().filter(|(_, holding)| holding.going_to.is_some()).count();
+    for (bucket, holding) in record.holdings_mut() {
+        let candidates = placement.candidates(bucket);
+        holding.pinned = holding.pinned.filter(|pinned| candidates.has(*pinned));
         let best = holding.pinned.or_else(|| candidates.winner(bucket));
         let Some(owner) = holding.owner.filter(|owner| is_member(*owner)) else {
             if holding.owner.is_some() || best.is_some() {
@@ -214,7 +222,7 @@ fn plan(record: &mut Record) {
             continue;
         };
         match holding.going_to {
-            Some(to) if is_active(to) => {}
+            Some(to) if candidates.has(to) => {}
             // It may have stopped its actors for the move: only a new epoch starts them again.
             Some(_) if best.is_none_or(|best| best == owner) => {
                 moves -= 1;
@@ -230,11 +238,28 @@ fn plan(record: &mut Record) {
     }
 }
 
+/// Makes buckets for labels that kinds of a member ask for, and forgets those of which no member
+/// knows any more. Epochs of buckets that come back are above those that they had: none has ever more
+/// than two for each view.
+fn found(record: &mut Record, placement: &Placement) {
+    let asked: BTreeSet<u32> = placement.pools().collect();
+    record.pools.retain(|pool, _| asked.contains(pool));
+    let holding = Holding { epoch: 2 * (record.view + 1), ..Holding::default() };
+    for pool in asked {
+        if record.pools.len() < POOLS_MAX {
+            let made = || vec![holding; POOL_BUCKETS as usize];
+            record.pools.entry(pool).or_insert_with(made);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::Ledger;
+    use crate::bucket::{buckets_of, pool_of};
+    use crate::label::Labels;
     use crate::lease::Timing;
     use crate::protocol::{Answer, Request};
     use crate::record::{Member, Record, Stage};
@@ -249,6 +274,7 @@ mod tests {
             stage: Stage::Active,
             since: 0,
             frame_len_max: 0,
+            labels: Labels::default(),
         };
         Request::Join { member, known }
     }
@@ -267,6 +293,58 @@ mod tests {
         // An authority that starts again remembers it.
         let mut ledger = Ledger::new(timing, ledger.record().clone(), NOW);
         assert!(matches!(ledger.request(NOW, join(1, 0)), Answer::Outdated { .. }));
+    }
+
+    #[test]
+    fn buckets_for_labels_come_back_in_higher_epochs() {
+        let timing = Timing { lease: Duration::from_secs(6) };
+        let mut ledger = Ledger::new(timing, Record::empty(), NOW);
+        let bucket = *buckets_of(pool_of("a=b")).start();
+        let join = |incarnation: u64, known| {
+            let Request::Join { mut member, known } = join(incarnation, known) else { panic!() };
+            let labels = vec!["a=b".to_owned()];
+            member.labels = Labels { own: labels.clone(), asked: labels };
+            Request::Join { member, known }
+        };
+        let mut highest = 0;
+        for life in 0..5 {
+            let known = ledger.record().view;
+            for node in [life * 2 + 1, life * 2 + 2] {
+                ledger.request(NOW, join(node, known));
+                let holding = ledger.record().holding(bucket);
+                assert!(holding.owner.is_some() && holding.epoch >= highest, "{holding:?}");
+                highest = holding.epoch;
+                if let Some(incarnation) = holding.owner.filter(|_| holding.going_to.is_some()) {
+                    let (buckets, epochs) = (vec![bucket], vec![holding.epoch]);
+                    ledger.request(NOW, Request::Released { incarnation, buckets, epochs });
+                }
+            }
+            for incarnation in [life * 2 + 1, life * 2 + 2] {
+                highest = highest.max(ledger.record().holding(bucket).epoch);
+                ledger.request(NOW, Request::Goodbye { incarnation });
+            }
+            // Nobody knows of it any more.
+            assert!(ledger.record().pools.is_empty());
+            highest += 1;
+        }
+    }
+
+    #[test]
+    fn a_kind_that_a_member_gets_to_know_later_has_buckets_from_then_on() {
+        let timing = Timing { lease: Duration::from_secs(6) };
+        let mut ledger = Ledger::new(timing, Record::empty(), NOW);
+        ledger.request(NOW, join(1, 0));
+        ledger.request(NOW, join(2, 0));
+        let bucket = *buckets_of(pool_of("a=b")).start();
+        let own = vec!["a=b".to_owned()];
+        for (incarnation, labels, owner) in [
+            (1, Labels { own: Vec::new(), asked: own.clone() }, None),
+            (2, Labels { own, asked: Vec::new() }, Some(2)),
+        ] {
+            let labels = Some(labels);
+            ledger.request(NOW, Request::Renew { incarnation, counter: 1, view: 0, labels });
+            assert_eq!(ledger.record().holding(bucket).owner, owner);
+        }
     }
 
     #[test]

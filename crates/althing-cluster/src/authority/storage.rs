@@ -83,13 +83,22 @@ pub(crate) fn patience(lead_for: Duration) -> Duration {
     lead_for / 2
 }
 
+/// Added to the sum of a record with labels. A candidate of a version without them takes such a record
+/// for damaged and does not lead: it would store it without labels, and forget who owns what by them.
+const WITH_LABELS: u64 = 0x6c61_6265_6c73;
+
 /// A record as stores keep it: behind a sum that shows damage.
 pub(crate) fn sealed(record: &Record) -> Vec<u8> {
     let mut bytes = vec![0; 8];
     record.encode(&mut bytes);
-    let sum = fnv1a(bytes[8..].iter().copied());
+    let sum = sum(record, &bytes[8..]);
     bytes[..8].copy_from_slice(&sum.to_be_bytes());
     bytes
+}
+
+fn sum(record: &Record, body: &[u8]) -> u64 {
+    let labels = if record.has_labels() { WITH_LABELS } else { 0 };
+    fnv1a(body.iter().copied()).wrapping_add(labels)
 }
 
 /// Reads what `sealed` has made.
@@ -97,8 +106,51 @@ pub(crate) fn opened(bytes: &[u8]) -> Result<Record, StorageError> {
     let (sum, body) = bytes
         .split_first_chunk::<8>()
         .ok_or_else(|| StorageError::Damaged("it is cut off".to_owned()))?;
-    if u64::from_be_bytes(*sum) != fnv1a(body.iter().copied()) {
-        return Err(StorageError::Damaged("its sum is another one".to_owned()));
+    let read = Record::decode(body).map_err(|error| StorageError::Damaged(error.to_string()));
+    match read {
+        Ok(record) if u64::from_be_bytes(*sum) == self::sum(&record, body) => Ok(record),
+        Ok(_) => Err(StorageError::Damaged("its sum is another one".to_owned())),
+        Err(why) => Err(why),
     }
-    Record::decode(body).map_err(|error| StorageError::Damaged(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use althing::Wire;
+    use althing::stable_hash::fnv1a;
+
+    use super::{opened, sealed};
+    use crate::label::Labels;
+    use crate::record::{Member, Record, Stage};
+
+    /// What a version without labels looks at first.
+    fn has_a_sum_that_all_know(sealed: &[u8]) -> bool {
+        let (sum, body) = sealed.split_first_chunk::<8>().expect("it has a sum");
+        u64::from_be_bytes(*sum) == fnv1a(body.iter().copied())
+    }
+
+    #[test]
+    fn a_candidate_of_a_version_without_labels_does_not_take_over_a_record_that_has_some() {
+        let mut record = Record::empty();
+        record.members.push(Member {
+            incarnation: 1,
+            name: "one".to_owned(),
+            address: String::new(),
+            stage: Stage::Active,
+            since: 0,
+            frame_len_max: 0,
+            labels: Labels::default(),
+        });
+        assert!(has_a_sum_that_all_know(&sealed(&record)));
+        assert_eq!(opened(&sealed(&record)).expect("it is whole"), record);
+        record.members[0].labels.own.push("disk=ssd".to_owned());
+        assert!(!has_a_sum_that_all_know(&sealed(&record)));
+        assert_eq!(opened(&sealed(&record)).expect("it is whole"), record);
+        // The sum of one kind does not open the other.
+        let mut bytes = vec![0; 8];
+        record.encode(&mut bytes);
+        let sum = fnv1a(bytes[8..].iter().copied());
+        bytes[..8].copy_from_slice(&sum.to_be_bytes());
+        assert!(opened(&bytes).is_err());
+    }
 }

@@ -159,7 +159,8 @@ fn buckets(node: &Neighbour) -> String {
     let Neighbour { buckets, arriving, departing, .. } = node;
     let leaving = if node.is_leaving { " leaving" } else { "" };
     let guest = if node.role == Role::Guest { " guest" } else { "" };
-    format!("buckets {buckets} arriving {arriving} departing {departing}{leaving}{guest}")
+    let labels: String = node.labels.iter().map(|label| format!(" {label}")).collect();
+    format!("buckets {buckets} arriving {arriving} departing {departing}{leaving}{guest}{labels}")
 }
 
 async fn actors(client: &Client, text: &str, node: Option<String>, limit: usize) -> Result<()> {

@@ -108,6 +108,8 @@ pub(crate) struct SeenNode {
     pub(crate) arriving: u64,
     pub(crate) departing: u64,
     pub(crate) is_guest: bool,
+    /// Empty of a node of a version without labels.
+    pub(crate) labels: Vec<String>,
 }
 
 impl From<View> for Sight {
@@ -121,6 +123,7 @@ impl From<View> for Sight {
             arriving: node.arriving as u64,
             departing: node.departing as u64,
             is_guest: node.role == Role::Guest,
+            labels: node.labels,
         };
         Self { number: view.number, members: view.members.into_iter().map(seen).collect() }
     }
@@ -138,6 +141,7 @@ impl From<Sight> for View {
             arriving: count(seen.arriving),
             departing: count(seen.departing),
             role: if seen.is_guest { Role::Guest } else { Role::Host },
+            labels: seen.labels,
         };
         Self { number: sight.number, members: sight.members.into_iter().map(node).collect() }
     }
@@ -200,7 +204,7 @@ pub(crate) struct Seen {
 /// Where an actor lives.
 #[derive(Debug, Wire)]
 pub(crate) struct Whereabouts {
-    pub(crate) bucket: u16,
+    pub(crate) bucket: u32,
     pub(crate) epoch: u64,
     pub(crate) owner: Option<String>,
     pub(crate) going_to: Option<String>,

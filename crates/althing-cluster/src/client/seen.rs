@@ -80,8 +80,8 @@ pub struct Found {
     pub node: Option<String>,
     /// The node that its bucket is on the way to.
     pub going_to: Option<String>,
-    /// Its bucket, one of 4,096.
-    pub bucket: u16,
+    /// Its bucket, one of 4,096, or a higher number where its kind asks for labels.
+    pub bucket: u32,
     /// The epoch in which the bucket belongs to that node.
     pub epoch: u64,
     /// What it does; `None` if it is not in memory.

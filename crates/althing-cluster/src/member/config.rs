@@ -50,6 +50,9 @@ pub struct MemberConfig {
     pub name: String,
     /// Whether actors live on it.
     pub role: Role,
+    /// What it says of itself, such as `region=eu` and `disk=ssd`: kinds that ask for labels live on
+    /// nodes that have all of them.
+    pub labels: Vec<String>,
     /// Where other nodes connect.
     pub listen: SocketAddr,
     /// The address that is told to other nodes, if it is not the one listened at.
@@ -82,6 +85,7 @@ impl MemberConfig {
             cluster: cluster.into(),
             name: name.into(),
             role: Role::Host,
+            labels: Vec::new(),
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertised: None,
             authorities: vec![authority.into()],
@@ -103,6 +107,13 @@ impl MemberConfig {
     #[must_use]
     pub fn role(mut self, role: Role) -> Self {
         self.role = role;
+        self
+    }
+
+    /// Adds a label, `key=value`.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.labels.push(label.into());
         self
     }
 

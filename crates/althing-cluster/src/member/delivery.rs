@@ -93,7 +93,7 @@ impl Shared {
     }
 
     /// Delivers what was held for buckets that have come here, before anything that is sent later.
-    pub(super) fn settle(self: &Arc<Self>, buckets: &[u16]) {
+    pub(super) fn settle(self: &Arc<Self>, buckets: &[u32]) {
         for bucket in buckets.iter().copied() {
             while !self.is_parked(bucket) {
                 let effects = self.core.lock().router.settle(bucket);
@@ -138,7 +138,7 @@ impl Shared {
         };
         if next.is_empty() {
             self.parked.lock().remove(id);
-            let is_unsettled = |bucket: &u16| self.core.lock().router.is_unsettled(*bucket);
+            let is_unsettled = |bucket: &u32| self.core.lock().router.is_unsettled(*bucket);
             if let Some(bucket) = bucket_of(id).filter(is_unsettled) {
                 self.settle(&[bucket]);
             }
@@ -158,7 +158,7 @@ impl Shared {
     }
 
     /// Whether something waits for a full mailbox of that bucket.
-    pub(super) fn is_parked(&self, bucket: u16) -> bool {
+    pub(super) fn is_parked(&self, bucket: u32) -> bool {
         self.parked.lock().keys().any(|id| bucket_of(id) == Some(bucket))
     }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Route {
     to: ActorId,
     name: String,
     epoch: u64,
-    bucket: Option<u16>,
+    bucket: Option<u32>,
 }
 
 /// Tells of one route, one behind the other.

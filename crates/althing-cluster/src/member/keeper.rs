@@ -12,11 +12,13 @@ use tokio::time::{sleep, timeout};
 use super::seeds::Seeds;
 use super::{Shared, State};
 use crate::clock;
+use crate::label::Labels;
 use crate::lease::{Lease, Timing};
+use crate::placement::Placement;
 use crate::protocol::{
     Answer, Broken, Greeting, No, RECORD_LEN_MAX, Refusal, Request, WIRE_FLOOR, read, write,
 };
-use crate::record::{Member, Record, Stage};
+use crate::record::{Member, Record};
 use crate::transport::{self, GREETING_TIMEOUT, Whom};
 
 /// Pause before another try.
@@ -144,6 +146,7 @@ async fn join(
         stage: shared.config.role.stage(),
         since: 0,
         frame_len_max: shared.config.frame_len_max as u64,
+        labels: shared.labels(),
     };
     let mut known = 0;
     loop {
@@ -285,7 +288,9 @@ async fn tell(
             lease.renew(clock::now())
         });
         let Some(counter) = counter else { return Ok(()) };
-        write(&mut to_authority, &Request::Renew { incarnation, counter, view }).await?;
+        let labels = shared.labels_to_tell();
+        let renew = Request::Renew { incarnation, counter, view, labels };
+        write(&mut to_authority, &renew).await?;
         let next = tokio::time::Instant::now() + pause;
         loop {
             let (leaves, goodbye) = {
@@ -325,19 +330,28 @@ impl Shared {
         self.state.send_replace(state);
     }
 
-    /// Buckets that are to live on a certain member, and do not yet as the record says.
-    fn to_pin(&self) -> Vec<(u16, u64)> {
+    /// What the record does not say of this node's labels.
+    fn labels_to_tell(&self) -> Option<Labels> {
+        let labels = self.labels();
         let record = self.core.lock().router.record().clone();
+        let is_told = |member: &Member| labels.are_in(&member.labels);
+        (!record.member(self.me()).is_some_and(is_told)).then_some(labels)
+    }
+
+    /// Buckets that are to live on a certain member, and do not yet as the record says.
+    fn to_pin(&self) -> Vec<(u32, u64)> {
+        let record = self.core.lock().router.record().clone();
+        let placement = Placement::new(&record.members);
         let mut pinned = self.pinned.lock();
         pinned.retain(|bucket, to| {
-            let may_take = |member: &Member| member.stage == Stage::Active;
-            record.member(*to).is_some_and(may_take) && record.holding(*bucket).pinned != Some(*to)
+            let may_take = placement.candidates(*bucket).has(*to);
+            may_take && record.holding(*bucket).pinned != Some(*to)
         });
         pinned.iter().map(|(bucket, to)| (*bucket, *to)).collect()
     }
 
     /// Buckets that are released and still stand in the record as this node's.
-    fn to_release(&self) -> Vec<(u16, u64)> {
+    fn to_release(&self) -> Vec<(u32, u64)> {
         let record = self.core.lock().router.record().clone();
         let mut released = self.released.lock();
         released.retain(|bucket, epoch| {

@@ -15,8 +15,9 @@ use super::keeper::Wants;
 use super::{Shared, State};
 use crate::bucket::bucket_of;
 use crate::client::protocol::No;
+use crate::placement::{self, Placement};
 use crate::protocol::Item;
-use crate::record::{Member, Record, Stage};
+use crate::record::{Record, Stage};
 
 /// Actors that are in their `stopping` hooks at one time: these may all want the same store.
 const STOPPING_MAX: usize = 64;
@@ -32,15 +33,15 @@ const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Stops what runs of these buckets, and says of each to the authority that it has stopped: those
 /// whose actors have ended do not wait for the others.
-pub(super) async fn depart(shared: Arc<Shared>, buckets: Vec<(u16, u64)>) {
-    let mut left: BTreeMap<u16, u64> = buckets.into_iter().collect();
+pub(super) async fn depart(shared: Arc<Shared>, buckets: Vec<(u32, u64)>) {
+    let mut left: BTreeMap<u32, u64> = buckets.into_iter().collect();
     let mut stopping = Stopping::default();
     loop {
         let Some(node) = shared.node() else { return };
         let mut stopped = Vec::new();
         let waits_for_room = {
             let _turn = shared.turn.lock();
-            let mut running: BTreeMap<u16, Vec<ActorId>> = BTreeMap::new();
+            let mut running: BTreeMap<u32, Vec<ActorId>> = BTreeMap::new();
             for id in node.relocate() {
                 if let Some(bucket) = bucket_of(&id).filter(|bucket| left.contains_key(bucket)) {
                     running.entry(bucket).or_default().push(id);
@@ -56,7 +57,7 @@ pub(super) async fn depart(shared: Arc<Shared>, buckets: Vec<(u16, u64)>) {
             });
             shared.step(|core| core.router.departed(&stopped));
             running.retain(|bucket, _| !stopping.has(*bucket));
-            let stops = |bucket: &u16| running.contains_key(bucket) || stopping.has(*bucket);
+            let stops = |bucket: &u32| running.contains_key(bucket) || stopping.has(*bucket);
             let waits = left.keys().any(|bucket| !stops(bucket));
             running.into_iter().for_each(|(bucket, actors)| stopping.begin(&node, bucket, actors));
             waits
@@ -75,9 +76,9 @@ pub(super) async fn depart(shared: Arc<Shared>, buckets: Vec<(u16, u64)>) {
 
 /// Actors that stop because their buckets leave.
 struct Stopping {
-    tasks: JoinSet<u16>,
+    tasks: JoinSet<u32>,
     /// How many of each bucket have not stopped.
-    counts: BTreeMap<u16, usize>,
+    counts: BTreeMap<u32, usize>,
     room: Arc<Semaphore>,
 }
 
@@ -89,11 +90,11 @@ impl Default for Stopping {
 }
 
 impl Stopping {
-    fn has(&self, bucket: u16) -> bool {
+    fn has(&self, bucket: u32) -> bool {
         self.counts.contains_key(&bucket)
     }
 
-    fn begin(&mut self, node: &Node, bucket: u16, actors: Vec<ActorId>) {
+    fn begin(&mut self, node: &Node, bucket: u32, actors: Vec<ActorId>) {
         self.counts.insert(bucket, actors.len());
         for actor in actors {
             let stop = stop(node.clone(), actor, self.room.clone());
@@ -181,7 +182,7 @@ pub(super) async fn leave(shared: &Arc<Shared>, deadline: Duration) -> ShutdownR
 fn has_given_all(record: &Record, me: u64) -> bool {
     let is_other = |who: u64, stage| who != me && stage == Stage::Active;
     let mut members = record.members.iter();
-    record.has_nothing_left_for(me)
+    placement::has_given_all(record, me)
         || !members.any(|member| is_other(member.incarnation, member.stage))
 }
 
@@ -189,8 +190,9 @@ fn has_given_all(record: &Record, me: u64) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MoveError {
-    /// No member of that name takes buckets; nothing moves.
-    #[error("no node that takes actors is called `{0}`")]
+    /// No member of that name takes buckets, or it has not the labels that the actor's kind asks for;
+    /// nothing moves.
+    #[error("no node that may take the actor is called `{0}`")]
     UnknownNode(String),
     /// Somebody else has moved it elsewhere meanwhile.
     #[error("it was moved elsewhere meanwhile")]
@@ -201,18 +203,24 @@ pub enum MoveError {
 }
 
 /// Asks for a bucket to live on the node of that name, and returns which life of it that is; `None`
-/// if none takes buckets.
-pub(super) fn ask_for(shared: &Shared, bucket: u16, name: &str) -> Option<u64> {
+/// if none may take it.
+pub(super) fn ask_for(shared: &Shared, bucket: u32, name: &str) -> Option<u64> {
     let record = shared.core.lock().router.record().clone();
-    let is_it = |member: &&Member| member.name == name && member.stage == Stage::Active;
-    let to = record.members.iter().find(is_it)?.incarnation;
+    let to = record.members.iter().find(|member| member.name == name)?.incarnation;
+    if !may_have(&record, bucket, to) {
+        return None;
+    }
     shared.pinned.lock().insert(bucket, to);
     shared.wants.send_modify(|_| {});
     Some(to)
 }
 
+fn may_have(record: &Record, bucket: u32, who: u64) -> bool {
+    Placement::new(&record.members).candidates(bucket).has(who)
+}
+
 /// Has a bucket live on the node of that name; resolves when it does.
-pub(super) async fn bring(shared: &Arc<Shared>, bucket: u16, name: &str) -> Result<(), No> {
+pub(super) async fn bring(shared: &Arc<Shared>, bucket: u32, name: &str) -> Result<(), No> {
     let unknown = || No::UnknownNode(name.to_owned());
     let mut views = shared.view.subscribe();
     let to = ask_for(shared, bucket, name).ok_or_else(unknown)?;
@@ -221,8 +229,7 @@ pub(super) async fn bring(shared: &Arc<Shared>, bucket: u16, name: &str) -> Resu
         views.mark_unchanged();
         let record = shared.core.lock().router.record().clone();
         // Another life of that node has none of what was brought to the former one.
-        let takes = |member: &Member| member.stage == Stage::Active;
-        if !record.member(to).is_some_and(takes) {
+        if !may_have(&record, bucket, to) {
             return Err(unknown());
         }
         let holding = record.holding(bucket);

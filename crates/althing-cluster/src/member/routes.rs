@@ -14,7 +14,8 @@ use super::pack::{Owed, pack, unpack};
 use super::short::Routes;
 use super::topics::News;
 use super::{Shared, moves};
-use crate::bucket::bucket_of;
+use crate::bucket::{bucket_of, is_bucket};
+use crate::label;
 use crate::link::accept::Ticket;
 use crate::link::dial::{self, Link, Written};
 use crate::protocol::{self, Item, Outcome, Packed};
@@ -52,8 +53,8 @@ pub(super) struct Later {
     deliveries: Vec<Parcel>,
     own_deliveries: Vec<Parcel>,
     failures: Vec<(Reply, AskError)>,
-    departing: Vec<(u16, u64)>,
-    settling: Vec<u16>,
+    departing: Vec<(u32, u64)>,
+    settling: Vec<u32>,
     wakers: Vec<Waker>,
     /// A link that got something to write.
     link: Option<Arc<Link>>,
@@ -100,6 +101,7 @@ impl Core {
                     let why = AskError::NodeLost(parcel.to.clone());
                     later.fail(parcel, why);
                 }
+                Effect::Refuse { parcel } => later.refuse(parcel),
                 Effect::Depart { buckets } => later.departing.extend(buckets),
                 Effect::Settle { buckets } => later.settling.extend(buckets),
                 Effect::Closed { to } => self.push(to, Item::Closed, len_max),
@@ -190,6 +192,21 @@ impl Later {
             self.failures.push((reply, why));
         }
     }
+
+    /// No node has the labels that the kind of the actor asks for.
+    fn refuse(&mut self, parcel: Parcel) {
+        let id = parcel.to.clone();
+        match &parcel.cargo {
+            Cargo::Control(Control::Watch { .. }) => {
+                let cargo = Cargo::Control(Control::Ended { reason: StopReason::NodeLost });
+                self.deliveries.push(Parcel { to: id, node: None, cargo });
+            }
+            Cargo::Message(message) if message.reply.is_none() => {
+                tracing::warn!(actor = %id, "a tell is lost: {}", label::nobody_has(id.clone()));
+            }
+            _ => self.fail(parcel, label::nobody_has(id)),
+        }
+    }
 }
 
 impl Shared {
@@ -272,8 +289,7 @@ impl Shared {
         match item {
             Item::Parcel(packed) => self.take(from, packed, ticket),
             Item::Reply { ask, outcome } => self.answer(from.node, ask, outcome),
-            Item::Marker { bucket, .. } | Item::Flushed { bucket, .. }
-                if bucket >= crate::bucket::BUCKETS => {}
+            Item::Marker { bucket, .. } | Item::Flushed { bucket, .. } if !is_bucket(bucket) => {}
             Item::Marker { bucket, origin, token, epoch } => {
                 let marker = Load::Marker { origin, token, epoch };
                 self.step(|core| core.router.receive(from, bucket, marker));

@@ -31,7 +31,7 @@ struct Route {
     address: u64,
     message: &'static str,
     to: ActorId,
-    bucket: Option<u16>,
+    bucket: Option<u32>,
     /// The node and the epoch for which it was told.
     told: Option<(u64, u64)>,
 }

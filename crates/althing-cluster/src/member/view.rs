@@ -25,9 +25,11 @@ pub struct Neighbour {
     pub address: String,
     /// Whether actors live on it.
     pub role: Role,
+    /// What it says of itself: `MemberConfig::labels`, sorted.
+    pub labels: Vec<String>,
     /// Whether it gives its buckets away.
     pub is_leaving: bool,
-    /// How many of the 4,096 buckets it owns.
+    /// How many buckets it owns, of the 4,096 and of those for kinds that ask for labels.
     pub buckets: usize,
     /// How many are on their way to it.
     pub arriving: usize,
@@ -42,13 +44,14 @@ impl Shared {
         let neighbour = |member: &Member| {
             let who = member.incarnation;
             let count = |is: &dyn Fn(&Holding) -> bool| {
-                record.buckets.iter().filter(|holding| is(holding)).count()
+                record.holdings().filter(|(_, holding)| is(holding)).count()
             };
             Neighbour {
                 name: member.name.clone(),
                 incarnation: Incarnation(who),
                 address: member.address.clone(),
                 role: if member.stage == Stage::Guest { Role::Guest } else { Role::Host },
+                labels: member.labels.own.clone(),
                 is_leaving: member.stage == Stage::Leaving,
                 buckets: record.owned_by(who),
                 arriving: count(&|holding| holding.going_to == Some(who)),

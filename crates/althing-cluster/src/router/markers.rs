@@ -37,7 +37,7 @@ pub(super) struct Barrier {
 impl<P> Router<P> {
     /// Whether something for a bucket that is arriving here is to come behind what this node has
     /// passed on, which may be on its way back.
-    pub(super) fn waits_for_my_marker(&self, from: Hop, bucket: u16, load: &Load<P>) -> bool {
+    pub(super) fn waits_for_my_marker(&self, from: Hop, bucket: u32, load: &Load<P>) -> bool {
         let Holding { owner, arrived, .. } = self.record.holding(bucket);
         let Some(route) = self.unsettled.get(&bucket) else { return false };
         let Some(barrier) = route.barrier.filter(|_| owner == Some(self.me)) else { return false };
@@ -51,7 +51,7 @@ impl<P> Router<P> {
     }
 
     /// A marker of this node has arrived. One of an older owner's time means nothing any more.
-    pub(crate) fn flushed(&mut self, bucket: u16, token: u64) -> Vec<Effect<P>> {
+    pub(crate) fn flushed(&mut self, bucket: u32, token: u64) -> Vec<Effect<P>> {
         let Some(route) = self.unsettled.get_mut(&bucket) else { return Vec::new() };
         if route.barrier.is_none_or(|barrier| barrier.token != token) {
             return Vec::new();
@@ -90,7 +90,7 @@ impl<P> Router<P> {
     /// to one before that for whose marker it still `waited`.
     pub(super) fn mark_former(
         &mut self,
-        bucket: u16,
+        bucket: u32,
         before: Holding,
         waited: Option<Barrier>,
         effects: &mut Vec<Effect<P>>,
@@ -98,7 +98,7 @@ impl<P> Router<P> {
         let after = self.record.holding(bucket);
         // What a node that is gone has passed on may be with the owner after it.
         let has_moved = before.owner != after.owner || after.arrived > before.epoch;
-        let is_used = has_moved && self.used[usize::from(bucket)];
+        let is_used = has_moved && self.is_used(bucket);
         let former = before.owner.filter(|_| is_used);
         let former = former.map(|at| (at, before.epoch));
         let waited = waited.map(|barrier| (barrier.at, barrier.epoch));
@@ -109,7 +109,7 @@ impl<P> Router<P> {
 
     /// Nodes are gone, and the marker for the bucket may have ended with one of them: it is sent
     /// once more. Returns whether there was one.
-    pub(super) fn mark_again(&mut self, bucket: u16, effects: &mut Vec<Effect<P>>) -> bool {
+    pub(super) fn mark_again(&mut self, bucket: u32, effects: &mut Vec<Effect<P>>) -> bool {
         let barrier = self.unsettled.get_mut(&bucket).and_then(|route| route.barrier.take());
         let Some(Barrier { at, epoch, .. }) = barrier else { return false };
         self.mark(bucket, Some((at, epoch)), effects);
@@ -119,7 +119,7 @@ impl<P> Router<P> {
 
     /// Where this node waits for no marker of its own, or owns the bucket no longer, what waited
     /// for that goes with all else.
-    fn ask_no_more(&mut self, bucket: u16) {
+    fn ask_no_more(&mut self, bucket: u32) {
         let is_mine = self.record.holding(bucket).owner == Some(self.me);
         if let Some(route) = self.unsettled.get_mut(&bucket)
             && (!is_mine || route.barrier.is_none())
@@ -129,7 +129,7 @@ impl<P> Router<P> {
     }
 
     /// Sends a marker to a node; not to one that is gone, from which nothing comes any more.
-    fn mark(&mut self, bucket: u16, to: Option<(u64, u64)>, effects: &mut Vec<Effect<P>>) {
+    fn mark(&mut self, bucket: u32, to: Option<(u64, u64)>, effects: &mut Vec<Effect<P>>) {
         let is_there = |(to, _): &(u64, u64)| *to != self.me && self.record.member(*to).is_some();
         let Some((to, epoch)) = to.filter(is_there) else { return };
         let token = self.next_token;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Effect, Hop, Load, Router, Standing, Waited};
 use crate::record::{Holding, Member, Record, Stage};
 
-const BUCKET: u16 = 0;
+const BUCKET: u32 = 0;
 
 fn record(
     view: u64,
@@ -21,10 +21,11 @@ fn record(
         stage: Stage::Active,
         since: 1,
         frame_len_max: 0,
+        labels: crate::label::Labels::default(),
     };
     let members = members.iter().map(member).collect();
     let mut record = Record { view, members, ..Record::empty() };
-    record.buckets[usize::from(BUCKET)] =
+    record.buckets[BUCKET as usize] =
         Holding { owner: Some(owner), epoch, arrived: epoch, going_to, ..Holding::default() };
     Arc::new(record)
 }
@@ -111,7 +112,7 @@ fn what_was_under_way_to_an_owner_that_died_goes_no_further() {
     router.follow(record(1, &[1, 2, 3], 2, 1, None));
     assert_eq!(router.send(BUCKET, 'a').into_iter().count(), 1);
     let mut died = (*record(2, &[1, 3], 3, 2, None)).clone();
-    died.buckets[usize::from(BUCKET)].lost_before = 2;
+    died.buckets[BUCKET as usize].lost_before = 2;
     assert_eq!(transmitted(router.follow(Arc::new(died))), [], "nobody waits");
     assert_eq!(
         router.receive(knows(2), BUCKET, Load::Parcel(1, 'b')),
@@ -189,7 +190,7 @@ fn nobody_waits_for_an_owner_whose_move_came_to_nothing() {
     router.follow(record(1, &[1, 2], 2, 1, None));
     assert_eq!(router.send(BUCKET, 'a').into_iter().count(), 1);
     let mut stays = (*record(2, &[1, 2], 2, 2, None)).clone();
-    stays.buckets[usize::from(BUCKET)].arrived = 1;
+    stays.buckets[BUCKET as usize].arrived = 1;
     assert_eq!(transmitted(router.follow(Arc::new(stays))), []);
     let sent = transmitted(router.send(BUCKET, 'b').into_iter().collect());
     assert_eq!(sent, [(2, Load::Parcel(2, 'b'))]);

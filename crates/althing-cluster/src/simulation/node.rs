@@ -4,11 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use althing::ActorId;
+
 use super::checks::Sent;
+use crate::bucket::bucket_of;
 use crate::farewell::Farewell;
+use crate::label::Labels;
 use crate::lease::{Lease, Timing};
 use crate::link::{Incoming, Outgoing};
 use crate::member::seeds::Seeds;
+use crate::placement::{self, Placement};
 use crate::record::Record;
 use crate::router::{Effect, Hop, Load, Router, Standing, Waited};
 
@@ -21,11 +26,14 @@ pub(super) const SEATS: usize = 3;
 /// The node that takes part as a guest.
 pub(super) const GUEST: &str = "guest";
 
+/// What some buckets that are sent to ask for.
+const LABEL: &str = "disk=ssd";
+
 /// What crosses a link.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
-    Load(u16, Load<Sent>),
-    Flushed { bucket: u16, token: u64 },
+    Load(u32, Load<Sent>),
+    Flushed { bucket: u32, token: u64 },
     Closing,
     Closed,
 }
@@ -71,11 +79,11 @@ pub(super) struct Node {
     pub(super) router: Router<Sent>,
     pub(super) out: BTreeMap<u64, Outgoing>,
     pub(super) into: BTreeMap<u64, Incoming>,
-    pub(super) places: BTreeMap<u16, Place>,
-    pub(super) released: BTreeMap<u16, u64>,
+    pub(super) places: BTreeMap<u32, Place>,
+    pub(super) released: BTreeMap<u32, u64>,
     /// Buckets that somebody wants on a certain node.
-    pub(super) pinned: BTreeMap<u16, u64>,
-    sent: BTreeMap<u16, u64>,
+    pub(super) pinned: BTreeMap<u32, u64>,
+    sent: BTreeMap<u32, u64>,
     pub(super) paused_until: u64,
     pub(super) leaves: bool,
     /// The view with which it became a member.
@@ -89,9 +97,16 @@ pub(super) struct Node {
     farewell: Farewell,
     pub(super) says_goodbye: bool,
     /// Buckets whose actors are to stop.
-    pub(super) departing: Vec<Vec<(u16, u64)>>,
+    pub(super) departing: Vec<Vec<(u32, u64)>>,
+    /// What was refused because no node had its labels.
+    pub(super) refused: Vec<Sent>,
     /// What was queued on any link; a link's frame is an index here.
     frames: Vec<Frame>,
+}
+
+/// A bucket that asks for the label.
+pub(super) fn labelled_bucket(key: &str) -> u32 {
+    bucket_of(&ActorId::named(&format!("simulated@{LABEL}"), key)).expect("it has a name")
 }
 
 impl Node {
@@ -118,6 +133,7 @@ impl Node {
             farewell: Farewell::default(),
             says_goodbye: false,
             departing: Vec::new(),
+            refused: Vec::new(),
             frames: Vec::new(),
         }
     }
@@ -125,6 +141,14 @@ impl Node {
     /// Nothing lives on it. Every life of a node has its name, and so its role.
     pub(super) fn is_guest(&self) -> bool {
         self.name == GUEST
+    }
+
+    /// What it says of labels. Half of the nodes have the one that some buckets ask for, also in their
+    /// next lives.
+    pub(super) fn labels(&self) -> Labels {
+        let has_it = !self.is_guest() && self.name.bytes().last().is_some_and(|last| last % 2 == 0);
+        let own = if has_it { vec![LABEL.to_owned()] } else { Vec::new() };
+        Labels { own, asked: vec![LABEL.to_owned()] }
     }
 
     pub(super) fn is_serving(&self, now_ms: u64) -> bool {
@@ -149,7 +173,7 @@ impl Node {
     }
 
     /// An actor of this node sends to one of that bucket; `None` if there are none any more.
-    pub(super) fn send_next(&mut self, bucket: u16) -> Option<Sent> {
+    pub(super) fn send_next(&mut self, bucket: u32) -> Option<Sent> {
         if self.router.record().member(self.me).is_none() || self.says_goodbye {
             return None;
         }
@@ -175,7 +199,7 @@ impl Node {
         }
     }
 
-    fn place(&mut self, bucket: u16) -> &mut Place {
+    fn place(&mut self, bucket: u32) -> &mut Place {
         let is_away = !matches!(self.router.standing(bucket), Standing::Here(_));
         self.places.entry(bucket).or_insert_with(|| Place { is_away, ..Place::default() })
     }
@@ -205,6 +229,12 @@ impl Node {
                 }
                 // Its sender is told so.
                 Effect::Lose { .. } => {}
+                Effect::Refuse { parcel } => {
+                    let candidates = Placement::new(&self.router.record().members);
+                    let winner = candidates.candidates(parcel.bucket).winner(parcel.bucket);
+                    assert_eq!(winner, None, "{} refuses what another node may run", self.me);
+                    self.refused.push(parcel);
+                }
                 Effect::Closed { to } => self.push(to, Item::Closed),
                 Effect::Gone { node } => {
                     self.out.remove(&node);
@@ -262,7 +292,7 @@ impl Node {
 
     /// Delivers what waits beside full mailboxes.
     fn unpark(&mut self) {
-        let buckets: Vec<u16> =
+        let buckets: Vec<u32> =
             self.places.keys().copied().filter(|bucket| self.is_parked(*bucket)).collect();
         for bucket in buckets {
             while let Some(sent) = self.place(bucket).beside.pop_front() {
@@ -276,11 +306,11 @@ impl Node {
         }
     }
 
-    fn is_parked(&self, bucket: u16) -> bool {
+    fn is_parked(&self, bucket: u32) -> bool {
         self.places.get(&bucket).is_some_and(|place| !place.beside.is_empty())
     }
 
-    fn settle(&mut self, bucket: u16) {
+    fn settle(&mut self, bucket: u32) {
         while !self.is_parked(bucket) {
             let effects = self.router.settle(bucket);
             if effects.is_empty() {
@@ -293,7 +323,7 @@ impl Node {
     /// What a node that leaves does once it owns nothing.
     pub(super) fn leave(&mut self) {
         let record = self.router.record().clone();
-        if !self.leaves || !record.has_nothing_left_for(self.me) {
+        if !self.leaves || !placement::has_given_all(&record, self.me) {
             return;
         }
         for other in self.farewell.begin(self.me, &record) {
@@ -305,7 +335,7 @@ impl Node {
             self.farewell.is_over(&record) && self.router.is_idle() && has_sent_all;
     }
 
-    pub(super) fn life(&self, bucket: u16) -> Option<u64> {
+    pub(super) fn life(&self, bucket: u32) -> Option<u64> {
         self.places.get(&bucket).and_then(|place| place.life)
     }
 
@@ -342,7 +372,7 @@ impl Node {
     }
 
     /// The actors of these buckets have stopped: what waited goes after them.
-    pub(super) fn departed(&mut self, buckets: &[(u16, u64)]) {
+    pub(super) fn departed(&mut self, buckets: &[(u32, u64)]) {
         for (bucket, epoch) in buckets {
             if let Some(place) = self.places.get_mut(bucket) {
                 place.life = None;

@@ -16,9 +16,10 @@ pub(super) use self::faults::Faults;
 use self::network::Wire;
 use self::store::{Asked, Store};
 use super::checks::Checks;
-use super::node::{Clock, Frame, GUEST, Node};
+use super::node::{Clock, Frame, GUEST, Node, labelled_bucket};
 use crate::authority::Done;
 use crate::authority::LEASE_DEFAULT;
+use crate::bucket::pool_in;
 use crate::lease::Timing;
 use crate::protocol::{Answer, Request};
 
@@ -30,7 +31,7 @@ const LAST_WORDS_MS: u64 = 135_000;
 const END_MS: u64 = 150_000;
 
 /// Buckets that are sent to.
-const BUCKETS: u64 = 8;
+const BUCKETS: u64 = 10;
 
 const TIMING: Timing = Timing { lease: LEASE_DEFAULT };
 
@@ -89,7 +90,7 @@ enum Event {
     },
     Departed {
         node: u64,
-        buckets: Vec<(u16, u64)>,
+        buckets: Vec<(u32, u64)>,
     },
     Fault,
     LastWords,
@@ -115,7 +116,7 @@ pub(super) struct World {
     next_incarnation: u64,
     was_lost: bool,
     checks: Checks,
-    buckets: Vec<u16>,
+    buckets: Vec<u32>,
     /// Whether what happens is told, line by line.
     is_told: bool,
 }
@@ -139,7 +140,7 @@ impl World {
             next_incarnation: 1,
             was_lost: false,
             checks: Checks::default(),
-            buckets: (0..8).map(|n| n * 509 + 3).collect(),
+            buckets: (0..8).map(|n| n * 509 + 3).chain(["a", "b"].map(labelled_bucket)).collect(),
             is_told: std::env::var_os("CLUSTER_SEED").is_some(),
         };
         world.begin();
@@ -261,7 +262,7 @@ impl World {
     }
 
     /// Those of the buckets that are sent to.
-    fn known(&self, buckets: &[(u16, u64)]) -> String {
+    fn known(&self, buckets: &[(u32, u64)]) -> String {
         let known = buckets.iter().filter(|(bucket, _)| self.buckets.contains(bucket));
         format!("{:?}", known.collect::<Vec<_>>())
     }
@@ -269,6 +270,7 @@ impl World {
     /// What a step of a node has set going.
     fn schedule(&mut self, me: u64) {
         let Some(node) = self.nodes.get_mut(&me) else { return };
+        self.checks.refuses(&mut node.refused);
         for buckets in std::mem::take(&mut node.departing) {
             let delay = 1 + self.draw(300);
             self.after(delay, Event::Departed { node: me, buckets });
@@ -288,9 +290,14 @@ impl World {
         let Some(node) = self.nodes.get_mut(&me) else { return };
         if node.is_serving(now) {
             node.leave();
-            let is_guest = node.is_guest();
+            let (is_guest, labels) = (node.is_guest(), node.labels());
             for (sent, epoch) in node.run() {
                 assert!(!is_guest, "a guest ran {sent:?}");
+                let is_labelled = pool_in(sent.bucket).is_some();
+                assert!(
+                    !is_labelled || !labels.own.is_empty(),
+                    "{me} ran {sent:?} without its label"
+                );
                 self.note(|| format!("{me} runs {sent:?} in epoch {epoch}"));
                 self.checks.runs(sent, me, epoch);
                 self.assert_lives_once(sent.bucket, me);
@@ -303,7 +310,7 @@ impl World {
     }
 
     /// Nobody else runs what has just run on `me`.
-    fn assert_lives_once(&self, bucket: u16, me: u64) {
+    fn assert_lives_once(&self, bucket: u32, me: u64) {
         for node in self.nodes.values().filter(|node| node.me != me) {
             let lives = node.life(bucket).is_some() && node.is_serving(self.now);
             assert!(!lives, "bucket {bucket} lives on {} and on {me}", node.me);

@@ -87,11 +87,12 @@ async fn a_node_speaks_for_no_other_though_its_certificate_is_good() {
         stage: crate::record::Stage::Active,
         since: 0,
         frame_len_max: 0,
+        labels: crate::label::Labels::default(),
     };
     let requests = [
         Request::Goodbye { incarnation: one },
         Request::Leave { incarnation: one },
-        Request::Renew { incarnation: one, counter: 9, view: 0 },
+        Request::Renew { incarnation: one, counter: 9, view: 0, labels: None },
         Request::Released { incarnation: one, buckets: vec![1], epochs: vec![1] },
         Request::Join { member: of_one, known: 0 },
     ];

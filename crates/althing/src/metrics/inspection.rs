@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::address::actor_id::ActorId;
+use crate::address::actor_id::{ActorId, KindName};
 use crate::address::place::{AnyPlace, Header};
 use crate::metrics::{KindSnapshot, Snapshot};
 use crate::node::shared::{Node, NodeShared};
@@ -149,6 +149,11 @@ impl Node {
         });
         let visited = measure_mailboxes(shared, &mut kinds);
         Snapshot { kinds, visited }
+    }
+
+    /// The names of all kinds of actors that the node knows by now, in no order.
+    pub fn kinds(&self) -> Vec<KindName> {
+        self.shared().holdings().kinds.all().iter().map(|kind| kind.id.clone()).collect()
     }
 
     /// An onlooker that finds hot actors and deep mailboxes.

@@ -1,5 +1,5 @@
-//! How a connection ends when its server stops: over TCP, with an application that answers when it
-//! is let.
+//! How a connection begins and ends when its server takes its time or stops: over TCP, with an
+//! application that answers when it is let.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -37,6 +37,10 @@ const SERVER_BUFFER_BYTES: u32 = 1 << 20;
 struct Desk {
     stopping: watch::Sender<bool>,
     gate: watch::Sender<bool>,
+    /// Lets connections in.
+    door: watch::Sender<bool>,
+    /// A connection was not let in, because its client had gone.
+    given_up: Arc<Notify>,
     begun: mpsc::UnboundedSender<u32>,
     ended: Arc<Notify>,
 }
@@ -48,6 +52,14 @@ impl Application for Desk {
     fn opened(&self) {}
 
     async fn connect(&self, opening: Opening) -> Result<(Arc<Self>, Reply), DisconnectCode> {
+        let mut door = self.door.subscribe();
+        tokio::select! {
+            is_open = door.wait_for(|is_open| *is_open) => drop(is_open.unwrap()),
+            () = opening.outbox.closed() => {
+                self.given_up.notify_one();
+                return Err(DisconnectCode::ConnectionClosed);
+            }
+        }
         let reply = Reply::ok(opening.id, Outcome::Connect(ConnectResult::default()));
         Ok((Arc::new(self.clone()), reply))
     }
@@ -83,6 +95,13 @@ struct Line {
 
 impl Line {
     async fn open() -> Self {
+        let mut line = Self::at_the_door(true).await;
+        line.say(CONNECT).await;
+        assert_eq!(line.answered().await, Some(1));
+        line
+    }
+
+    async fn at_the_door(is_open: bool) -> Self {
         let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let listener = TcpSocket::new_v4().unwrap();
         listener.set_send_buffer_size(SERVER_BUFFER_BYTES).unwrap();
@@ -97,6 +116,8 @@ impl Line {
         let desk = Desk {
             stopping: watch::Sender::new(false),
             gate: watch::Sender::new(false),
+            door: watch::Sender::new(is_open),
+            given_up: Arc::default(),
             begun: begins,
             ended: Arc::default(),
         };
@@ -105,10 +126,7 @@ impl Line {
         let incoming = Incoming { read, begun: Vec::new(), format: Format::Json };
         tokio::spawn(serve(incoming, write, desk.clone(), visit, &SETTINGS));
         let client = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
-        let mut line = Self { desk, begun, client, answers: VecDeque::new() };
-        line.say(r#"{"id":1,"connect":{}}"#).await;
-        assert_eq!(line.answered().await, Some(1));
-        line
+        Self { desk, begun, client, answers: VecDeque::new() }
     }
 
     async fn say(&mut self, command: &str) {
@@ -142,6 +160,8 @@ impl Line {
         self.answers.pop_front()
     }
 }
+
+const CONNECT: &str = r#"{"id":1,"connect":{}}"#;
 
 fn rpc(id: u32) -> String {
     format!(r#"{{"id":{id},"rpc":{{"method":"m","data":{{}}}}}}"#)
@@ -189,4 +209,35 @@ async fn an_answer_that_is_on_its_way_arrives_though_the_client_has_said_more_me
     line.desk.ended.notified().await;
     assert_eq!(line.answered().await, Some(2));
     assert_eq!(line.answered().await, None);
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_before_it_is_let_in_is_given_up_at_once() {
+    for says_goodbye in [true, false] {
+        let mut line = Line::at_the_door(false).await;
+        line.say(CONNECT).await;
+        let desk = line.desk.clone();
+        if says_goodbye {
+            line.client.close(None).await.unwrap();
+        }
+        drop(line);
+        desk.given_up.notified().await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_says_before_it_is_let_in_is_answered_behind_that() {
+    for connect in [CONNECT.to_owned(), [CONNECT, &rpc(2)].join("\n")] {
+        let mut line = Line::at_the_door(false).await;
+        line.desk.gate.send_replace(true);
+        line.say(&connect).await;
+        for id in 3..=5 {
+            line.say(&rpc(id)).await;
+        }
+        line.desk.door.send_replace(true);
+        let first = if connect == CONNECT { 3 } else { 2 };
+        for id in std::iter::once(1).chain(first..=5) {
+            assert_eq!(line.answered().await, Some(id));
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use althing_cluster::{LEASE_DEFAULT, RecordStore};
+use althing_cluster::{LEASE_DEFAULT, RecordStore, check_labels};
 use serde::Deserialize;
 
 use super::ConfigError;
@@ -48,6 +48,14 @@ pub struct ClusterFlags {
     /// What this node does [default: both]
     #[arg(long, env = "FOLKMOOT_ROLE", value_name = "ROLE")]
     pub role: Option<NodeRole>,
+    /// What this node says of itself, such as region=eu; may be given more than once
+    #[arg(
+        long = "label",
+        env = "FOLKMOOT_LABELS",
+        value_name = "KEY=VALUE",
+        value_delimiter = ','
+    )]
+    pub labels: Vec<String>,
     /// Where the other nodes connect [default: 127.0.0.1:0, a free port]
     #[arg(long, env = "FOLKMOOT_PEER_LISTEN", value_name = "ADDRESS:PORT")]
     pub peer_listen: Option<SocketAddr>,
@@ -74,6 +82,7 @@ pub(super) struct ClusterSection {
     name: Option<String>,
     node: Option<String>,
     role: Option<NodeRole>,
+    labels: Vec<String>,
     peer_listen: Option<SocketAddr>,
     authority_listen: Option<SocketAddr>,
     peer_host: Option<String>,
@@ -87,6 +96,7 @@ pub(crate) struct ClusterConfig {
     pub(crate) name: String,
     pub(crate) node: String,
     pub(crate) role: NodeRole,
+    pub(crate) labels: Vec<String>,
     pub(crate) peer_listen: SocketAddr,
     pub(crate) authority_listen: SocketAddr,
     /// `None`: the address listened at.
@@ -115,6 +125,7 @@ pub(super) fn merge(
 ) -> Result<Option<ClusterConfig>, ConfigError> {
     let node = flags.node.or(file.node);
     let role = flags.role.or(file.role);
+    let labels = if flags.labels.is_empty() { file.labels } else { flags.labels };
     let certificates = flags.cluster_certificates.or(file.certificates);
     let peer_listen = flags.peer_listen.or(file.peer_listen);
     let authority_listen = flags.authority_listen.or(file.authority_listen);
@@ -123,6 +134,7 @@ pub(super) fn merge(
         let given = [
             ("--node", node.is_some()),
             ("--role", role.is_some()),
+            ("--label", !labels.is_empty()),
             ("--peer-listen", peer_listen.is_some()),
             ("--authority-listen", authority_listen.is_some()),
             ("--peer-host", host.is_some()),
@@ -134,6 +146,7 @@ pub(super) fn merge(
         };
     };
     let needs = |flag| problem("--cluster-name", &format!("needs {flag}"));
+    check_labels(&labels).map_err(|why| problem("--label", &why))?;
     let node = node.ok_or_else(|| needs("--node"))?;
     let certificates = certificates.ok_or_else(|| needs("--cluster-certificates"))?;
     let store = others.store.ok_or_else(|| needs("--store postgres://..."))?;
@@ -171,6 +184,7 @@ pub(super) fn merge(
         name,
         node,
         role: role.unwrap_or_default(),
+        labels,
         peer_listen,
         authority_listen,
         host,
@@ -231,6 +245,12 @@ mod tests {
                 OTHERS,
                 "--role",
             ),
+            (
+                ClusterFlags { labels: vec!["a=b".to_owned()], ..ClusterFlags::default() },
+                OTHERS,
+                "--label",
+            ),
+            (ClusterFlags { labels: vec!["ssd".to_owned()], ..flags() }, OTHERS, "`ssd`"),
             (flags(), Others { store: None, ..OTHERS }, "--store"),
             (flags(), Others { store: Some("cassandra://db/chat"), ..OTHERS }, "Cassandra"),
             (flags(), Others { has_own_attachments: true, ..OTHERS }, "--attachments"),

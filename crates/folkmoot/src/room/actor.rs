@@ -325,6 +325,9 @@ impl Room {
         ctx: &mut Context<Self>,
     ) {
         self.idle_ticks = 0;
+        if !self.ports.may_have_connections(client.node) {
+            return;
+        }
         if let Err(refused) = self.meet_reader(client.user, facts) {
             reply.send(Err(refused));
             return;

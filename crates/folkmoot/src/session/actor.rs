@@ -2,8 +2,11 @@
 //! reference and leave as shared bytes; nothing is encoded or copied per subscriber.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use althing::{Context, Handler, Published, StopReason, actor};
+use althing::{
+    Actor, ActorRef, Context, Handler, Published, Receives, SendError, StopReason, actor,
+};
 use folkmoot_protocol::frame::{Push, PushKind, Unsubscribe};
 use folkmoot_protocol::limits::{CHANNELS_PER_CONNECTION_MAX, WATCHED_USERS_PER_CONNECTION_MAX};
 use folkmoot_protocol::rpc::RpcError;
@@ -22,6 +25,10 @@ use folkmoot_gateway::Outbox;
 
 /// The SDKs do not subscribe again by themselves after a code below 2500.
 const UNSUBSCRIBED_BY_SERVER: u32 = 2000;
+
+/// How long it is tried to take a connection back from a node that has no room for it: one that is lost
+/// is given up long before, and with it what was sent there.
+const DETACH_TIMEOUT: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -104,19 +111,37 @@ impl Session {
         self.outbox.push(self.format.encode_push(push).expect("the push has no payload"));
     }
 
-    async fn detach(&self, channel: Channel) {
-        let told = match channel {
+    /// Takes the connection back that a channel's owner knows. Nobody waits for that: a node that does
+    /// not answer may be where it lives.
+    fn detach(&self, channel: Channel) {
+        match channel {
             Channel::Room(room) => {
-                self.server.room(room).detach(self.user, self.client.clone()).tell().await.is_ok()
+                let room = self.server.room(room);
+                tell_in_time(&room, room.detach(self.user, self.client.clone()).try_tell());
             }
             Channel::User(user) => {
-                self.server.user(user).detach(self.client.clone()).tell().await.is_ok()
+                let user = self.server.user(user);
+                tell_in_time(&user, user.detach(self.client.clone()).try_tell());
             }
-        };
-        if !told {
-            tracing::debug!(%channel, "presence could not be taken back");
         }
     }
+}
+
+/// What found no room is told once there is some, behind what was sent before: otherwise the connection
+/// would stay among those that are there.
+fn tell_in_time<A, M>(to: &ActorRef<A>, told: Result<(), SendError<M>>)
+where
+    A: Actor + Receives<M>,
+    M: Send + 'static,
+{
+    let Err(refused) = told else { return };
+    let (to, message) = (to.clone(), refused.into_message());
+    tokio::spawn(async move {
+        if to.send(message).timeout(DETACH_TIMEOUT).tell().await.is_err() {
+            let id = to.id();
+            tracing::warn!(actor = %id, "a connection that has ended could not be taken back");
+        }
+    });
 }
 
 #[actor(name = "folkmoot.session")]
@@ -169,7 +194,7 @@ impl Session {
         let was_joined = self.channels.remove(channel);
         self.note_screen(channel, Vec::new());
         if was_joined {
-            self.detach(channel).await;
+            self.detach(channel);
         }
         was_joined
     }
@@ -226,7 +251,7 @@ impl Session {
             abroad.ear.kill();
         }
         for channel in std::mem::take(&mut self.channels).names() {
-            self.detach(channel).await;
+            self.detach(channel);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use althing::ActorRef;
 use folkmoot_gateway::{Opening, Outbox, encode};
@@ -9,6 +10,7 @@ use folkmoot_protocol::chat::ConnectData;
 use folkmoot_protocol::frame::{ConnectRequest, ConnectResult, Outcome, Reply, SubscribeResult};
 use folkmoot_protocol::rpc::encode_payload;
 use folkmoot_protocol::{Channel, DisconnectCode, Format};
+use tokio::time::timeout;
 
 use super::abroad::Abroad;
 use super::{Caller, Comings, Session, SessionCalls};
@@ -23,6 +25,10 @@ use crate::storage::record::Record;
 use crate::storage::{DeviceId, Offset, UserId};
 use crate::stream::Since;
 use crate::user::{Attachment, UserCalls, UserError};
+
+/// How long a connection may take to be let in once it is known whose it is: a node that is asked may
+/// be lost, and has a successor within this time.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Admits a connection, or says with which code to close it.
 pub(crate) async fn open(
@@ -59,7 +65,15 @@ impl Newcomer {
             self.outbox.clone(),
         ));
         let ear = self.go_abroad(&session, device, &account.display_name).await;
-        let stream = match self.begin(&session, user, device, &client, ear.clone()).await {
+        let begun = self.begin(&session, user, device, &client, ear.clone());
+        let begun = tokio::select! {
+            begun = timeout(OPENING_TIMEOUT, begun) => begun.unwrap_or_else(|_| {
+                Err(internal("it took too long").into())
+            }),
+            // Nobody waits for it any more.
+            () = self.outbox.closed() => Err(DisconnectCode::ConnectionClosed.into()),
+        };
+        let stream = match begun {
             Ok(stream) => stream,
             Err(refused) => {
                 // Nobody else knows of it, and it would stay for as long as the server runs.

@@ -430,6 +430,9 @@ impl User {
         reply: ReplyTo<Result<Attached, UserError>>,
         ctx: &mut Context<Self>,
     ) {
+        if !self.ports.may_have_connections(connection.line.home()) {
+            return;
+        }
         let limit = self.ports.limits().connections_per_user_max;
         // One that comes twice, because the answer to the first time was lost, is one.
         self.connections.retain(|known| known.client != connection.client);

@@ -9,9 +9,11 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-/// A short lease, so that a lost node is missed soon; and limits that are in nobody's way.
-/// Pings are rare: who waits for hundreds of others to connect answers none meanwhile.
-const SETTINGS: &str = "[cluster]\nlease_ms = 4000\n[limits]\nmessages_per_second = 0\n\
+/// A short lease, so that a lost node is missed soon.
+const LEASE_MS: u64 = 4_000;
+/// Limits that are in nobody's way. Pings are rare: who waits for hundreds of others to connect
+/// answers none meanwhile.
+const SETTINGS: &str = "[limits]\nmessages_per_second = 0\n\
                         accounts_per_minute = 0\nsearches_per_minute = 0\n\
                         [gateway]\nping_s = 60\n";
 /// Generous: a machine that builds and tests at once is slow.
@@ -43,12 +45,22 @@ impl Cluster {
         Self::start_seeded(test, roles, &[]).await
     }
 
+    /// Two nodes that miss each other only after so long.
+    pub(crate) async fn start_patient(test: &str, lease_ms: u64) -> Self {
+        Self::start_with(test, &["both"; 2], &[], lease_ms).await
+    }
+
     /// The same on a store that `folkmoot seed` has filled first, if there are flags for it.
     pub(crate) async fn start_seeded(test: &str, roles: &[&'static str], seed: &[&str]) -> Self {
+        Self::start_with(test, roles, seed, LEASE_MS).await
+    }
+
+    async fn start_with(test: &str, roles: &[&'static str], seed: &[&str], lease_ms: u64) -> Self {
         let folder =
             std::env::temp_dir().join(format!("folkmoot-nodes-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("the temporary directory can be written");
-        std::fs::write(folder.join("settings.toml"), SETTINGS).expect("it can be written");
+        let settings = format!("[cluster]\nlease_ms = {lease_ms}\n{SETTINGS}");
+        std::fs::write(folder.join("settings.toml"), settings).expect("it can be written");
         let postgres = tokio::task::block_in_place(PostgresServer::start);
         let names: Vec<String> = (1..=roles.len()).map(|number| format!("n{number}")).collect();
         let mut init = Command::new(env!("CARGO_BIN_EXE_folkmoot"));

@@ -7,6 +7,7 @@ mod cluster;
 #[path = "../kill/connection.rs"]
 mod connection;
 mod moments;
+mod opening;
 mod person;
 mod rolling;
 mod stopping;

@@ -31,12 +31,13 @@ fn join(incarnation: u64) -> Request {
         stage: Stage::Active,
         since: 0,
         frame_len_max: 0,
+        labels: crate::label::Labels::default(),
     };
     Request::Join { member, known: 0 }
 }
 
 fn renew(incarnation: u64, view: u64) -> Request {
-    Request::Renew { incarnation, counter: 1, view }
+    Request::Renew { incarnation, counter: 1, view, labels: None }
 }
 
 /// The record that is to be stored.
@@ -204,4 +205,21 @@ fn a_store_in_trouble_is_not_asked_without_pause() {
     assert!(!loads(&candidate.done(at(1), Done::Loaded(None))));
     assert!(!loads(&candidate.tick(at(100))));
     assert!(loads(&candidate.tick(at(300))));
+}
+
+#[test]
+fn one_that_cannot_read_the_record_makes_way_for_another() {
+    let mut candidate: Candidate<u32> = Candidate::new(claimant(1), TIMING, START);
+    assert!(matches!(candidate.tick(at(0))[..], [Effect::Claim { .. }]));
+    assert!(loads(&candidate.done(at(0), lead(1, 1))));
+    assert!(answers(&candidate.asked(at(0), 3, join(7))).is_empty());
+    assert!(is_dismissed(&candidate.done(at(10), Done::Unreadable), 3));
+    // The lead runs out in the store, and others look for it several times.
+    let until = at(10) + TIMING.leads() * 2;
+    let mut now = at(20);
+    while now < until {
+        assert!(candidate.tick(now).is_empty() && !candidate.is_leading(now), "at {now:?}");
+        now += TIMING.look_every();
+    }
+    assert!(matches!(candidate.tick(until)[..], [Effect::Claim { .. }]));
 }

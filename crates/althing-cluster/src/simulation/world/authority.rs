@@ -176,12 +176,13 @@ impl World {
         if node.router.record().member(me).is_none() {
             let (name, address) = (node.name.clone(), String::new());
             let stage = if node.is_guest() { Stage::Guest } else { Stage::Active };
+            let (incarnation, labels) = (me, node.labels());
             let member =
-                Member { incarnation: me, name, address, stage, since: 0, frame_len_max: 0 };
+                Member { incarnation, name, address, stage, since: 0, frame_len_max: 0, labels };
             requests.push(Request::Join { member, known: node.known });
         } else {
             let counter = node.lease.renew(clock);
-            requests.push(Request::Renew { incarnation: me, counter, view });
+            requests.push(Request::Renew { incarnation: me, counter, view, labels: None });
             if node.leaves {
                 requests.push(Request::Leave { incarnation: me });
             }
@@ -241,6 +242,9 @@ impl World {
                         .iter()
                         .map(|bucket| (*bucket, record.holding(*bucket)))
                         .collect();
+                    for (bucket, holding) in &holdings {
+                        self.checks.holds(*bucket, *holding);
+                    }
                     node.follow(record);
                     self.note(|| format!("{me} knows {holdings:?}"));
                 }

@@ -1,6 +1,6 @@
 //! What a room keeps of connections that have somebody on screen: nothing once they have ended.
 
-use althing::{ActorRef, Node, actor};
+use althing::{ActorRef, Node, Start, actor};
 use folkmoot_protocol::rpc::RoomCreate;
 use folkmoot_protocol::{DeviceId, RoomId};
 
@@ -8,7 +8,8 @@ use super::*;
 use crate::attachment::Attachments;
 use crate::chat::{Identity, rooms};
 use crate::config::{Config, Flags};
-use crate::room::{OnlineClient, RoomCalls};
+use crate::ports::{ActorLimits, Common, Others, Ports};
+use crate::room::{AskedRoom, OnlineClient, RoomCalls};
 use crate::server::{Beginning, Server};
 use crate::storage::{NewAccount, NewDevice, Store, StoreOptions};
 
@@ -88,5 +89,52 @@ async fn a_connection_that_ends_frees_what_it_watched() {
     assert_eq!(count().await, (1, 2));
     actor.detach(ANNA, "desk".into()).await.unwrap();
     assert_eq!(count().await, (0, 0));
+    server.close().await;
+}
+
+/// A cluster of this one node.
+#[derive(Debug)]
+struct OnlyNode(u64);
+
+impl Others for OnlyNode {
+    fn has(&self, node: u64) -> bool {
+        node == self.0
+    }
+}
+
+/// A gateway has asked to be let into a room, and died; a former owner of the room passes that on
+/// after everybody knows of the death.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_of_a_node_that_is_gone_does_not_come_into_a_room() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = server(directory.path()).await;
+    let room = room_of_anna(&server).await;
+    let limits = ActorLimits {
+        room_idle: Duration::from_secs(60),
+        user_idle: Duration::from_secs(60),
+        connections_per_user_max: 9,
+    };
+    let (store, metrics) = (server.embedded().clone(), Arc::default());
+    let others: Option<Box<dyn Others>> = Some(Box::new(OnlyNode(7)));
+    let common = Arc::new(Common { store, metrics, limits, others });
+    let of_node = common.clone();
+    let node = Node::builder("owner").actor(move |start: Start<Room>| {
+        let ports = Ports::new(start.node(), of_node.clone());
+        async move { Room::load(room, ports).await }
+    });
+    let node = node.build();
+    let ports = Ports::new(node.clone(), common);
+    let asked = AskedRoom::new(&ports, room);
+    let attach = async |client: &str, node| {
+        let (user, name) = (ANNA, "anna".into());
+        let client = Arc::new(OnlineClient { client: client.into(), user, name, node });
+        asked.attach(client, None).await
+    };
+    attach("here", 7).await.unwrap().unwrap();
+    assert!(attach("ghost", 8).await.is_err());
+    let online = asked.presence(ANNA).await.unwrap().unwrap();
+    let online: Vec<_> = online.iter().map(|online| &*online.client).collect();
+    assert_eq!(online, ["here"]);
+    node.shutdown(Duration::from_secs(5)).await;
     server.close().await;
 }
