@@ -1,6 +1,6 @@
 //! A relay with several nodes: what is published by one is heard on all, once and in order, while
 //! owners of channels move; and what is asked of one node counts for all. The nodes are in one
-//! process and talk over TCP; `crates/folkmoot/tests/relay_nodes.rs` has real processes.
+//! process and talk over TCP; `crates/folkmoot/tests/relay_nodes` has real processes.
 
 mod support;
 

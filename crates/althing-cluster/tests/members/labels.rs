@@ -1,0 +1,214 @@
+//! Actors that live only where the labels are that their kind asks for, over real sockets.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use althing::{Actor, AskError, Context, Node, actor};
+use althing_cluster::{
+    Authority, Client, ClientConfig, ClientError, Member, MemberConfig, MoveError, Role, Tls,
+};
+use tokio::time::{sleep, timeout};
+
+/// Longer than a busy machine needs for anything.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Says where it lives, and asks for nothing.
+struct Resident;
+
+#[actor(name = "test.resident", wire)]
+impl Resident {
+    async fn home(&mut self, ctx: &mut Context<Self>) -> String {
+        ctx.node().name().to_owned()
+    }
+}
+
+/// Asks for two labels, in any order.
+struct Index;
+
+#[actor(name = "test.index", label = "region=eu", label = "disk=ssd", wire)]
+impl Index {
+    async fn place(&mut self, ctx: &mut Context<Self>) -> String {
+        ctx.node().name().to_owned()
+    }
+}
+
+struct Scene {
+    _directory: tempfile::TempDir,
+    authority: Authority,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (_directory, authority) = crate::support::authority();
+        Self { _directory, authority }
+    }
+
+    async fn node(&self, name: &str, labels: &[&str]) -> (Member, Node) {
+        self.node_of(name, labels, Role::Host).await
+    }
+
+    async fn node_of(&self, name: &str, labels: &[&str], role: Role) -> (Member, Node) {
+        let at = self.authority.address().to_string();
+        let tls = Tls::insecure_plaintext();
+        let config = MemberConfig::new("test", name, at, tls).role(role);
+        let config = labels.iter().fold(config, |config, label| config.label(*label));
+        let member = Member::bind(config).expect("a port");
+        let node = Node::builder(name).cluster(member.way());
+        let node = node.actor(async |_| Ok(Resident)).actor(async |_| Ok(Index)).build();
+        member.join().await.expect("the authority is there");
+        (member, node)
+    }
+}
+
+const KEYS: u32 = 100;
+
+/// Where the actors live that ask for labels, or why one could not be asked.
+async fn places(node: &Node) -> Result<BTreeSet<String>, AskError> {
+    let mut places = BTreeSet::new();
+    for key in 0..KEYS {
+        let index = node.get::<Index>(&*key.to_string());
+        places.insert(index.place().timeout(PATIENCE).await?);
+    }
+    Ok(places)
+}
+
+/// Until they live on exactly these; no ask fails meanwhile.
+async fn live_on(node: &Node, expected: &[&str]) {
+    let expected: BTreeSet<String> = expected.iter().map(|name| (*name).to_owned()).collect();
+    let live = async {
+        while places(node).await.expect("no ask fails") != expected {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, live).await.expect("they come there");
+}
+
+async fn refusal(node: &Node) -> AskError {
+    let index = node.get::<Index>("ada");
+    let asked = timeout(PATIENCE / 2, index.place().timeout(PATIENCE))
+        .await
+        .expect("it does not wait for its deadline");
+    asked.expect_err("no node has the labels")
+}
+
+fn names_kind_and_labels(error: &AskError) {
+    let text = error.to_string();
+    assert!(text.contains("test.index") && text.contains("disk=ssd,region=eu"), "{text}");
+    assert!(!error.may_have_run(), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn actors_live_only_on_nodes_that_have_all_labels_of_their_kind_while_nodes_come_and_go() {
+    let scene = Scene::new();
+    let all = ["disk=ssd", "region=eu"];
+    let (plain, first) = scene.node("plain", &[]).await;
+    names_kind_and_labels(&refusal(&first).await);
+    let (_half, _second) = scene.node("half", &["disk=ssd", "region=us"]).await;
+    let (_gateway, gateway) = scene.node_of("gateway", &all, Role::Guest).await;
+    names_kind_and_labels(&refusal(&gateway).await);
+
+    let (one, _third) = scene.node("one", &all).await;
+    live_on(&gateway, &["one"]).await;
+    let (two, fourth) = scene.node("two", &["region=eu", "rack=7", "disk=ssd"]).await;
+    live_on(&first, &["one", "two"]).await;
+    // By hand it comes to a node that has the labels, and to no other.
+    let index = first.get::<Index>("ada");
+    for there in ["two", "one", "two"] {
+        timeout(PATIENCE, plain.move_to(&index.id(), there))
+            .await
+            .expect("in time")
+            .expect("it has");
+        assert_eq!(index.place().timeout(PATIENCE).await.expect("no ask fails"), there);
+    }
+    let moved = plain.move_to(&index.id(), "half").await;
+    assert_eq!(moved, Err(MoveError::UnknownNode("half".to_owned())));
+    let view = plain.view();
+    let seen = view.members.iter().find(|member| member.name == "two").expect("it is there");
+    assert_eq!(seen.labels, ["disk=ssd", "rack=7", "region=eu"]);
+
+    // It has others to give them to, so no ask fails.
+    one.leave(PATIENCE).await;
+    live_on(&first, &["two"]).await;
+    // The last one has nobody to give them to, and does not wait for one.
+    let left = timeout(PATIENCE / 2, two.leave(PATIENCE)).await;
+    left.expect("only what others may have is given away");
+    drop(fourth);
+    let gone = async {
+        while plain.view().members.iter().any(|member| member.name == "two") {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, gone).await.expect("it has left");
+    names_kind_and_labels(&refusal(&first).await);
+    // Whoever asks for nothing is not concerned.
+    for key in 0..KEYS {
+        let resident = first.get::<Resident>(&*key.to_string());
+        resident.home().timeout(PATIENCE).await.expect("no ask fails");
+    }
+    let (_three, _fifth) = scene.node("three", &all).await;
+    live_on(&first, &["three"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_for_a_node_with_labels_that_dies_fails_and_the_next_one_is_asked_anew() {
+    let scene = Scene::new();
+    let (plain, first) = scene.node("plain", &[]).await;
+    let (one, second) = scene.node("one", &["disk=ssd", "region=eu"]).await;
+    live_on(&first, &["one"]).await;
+    let before = plain.view().number;
+    second.kill();
+    drop(one);
+    // Whoever asks while nobody knows of its death hears of it then.
+    let mut asked = 0;
+    let failed = loop {
+        asked += 1;
+        let index = first.get::<Index>(&*asked.to_string());
+        match timeout(PATIENCE, index.place().timeout(PATIENCE)).await.expect("in time") {
+            Err(error @ AskError::NotStarted(..)) => break error,
+            Err(AskError::NodeLost(_)) => assert!(asked < 1_000, "its end is known soon"),
+            other => panic!("{other:?}"),
+        }
+    };
+    names_kind_and_labels(&failed);
+    assert!(plain.view().number > before);
+    let (_two, _third) = scene.node("two", &["disk=ssd", "region=eu"]).await;
+    live_on(&first, &["two"]).await;
+}
+
+#[test]
+fn a_node_with_what_is_no_label_does_not_start() {
+    let config = MemberConfig::new("test", "one", "127.0.0.1:1", Tls::insecure_plaintext());
+    let error = Member::bind(config.label("ssd")).expect_err("it is none");
+    assert!(error.to_string().contains("`ssd`"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_sees_labels_and_finds_actors_that_ask_for_some() {
+    let scene = Scene::new();
+    let (plain, _first) = scene.node("plain", &[]).await;
+    let at = [plain.address().to_string()];
+    let config = ClientConfig::new("test", at, Tls::insecure_plaintext());
+    let client = Client::connect(config).await.expect("it listens");
+    let kind = <Index as Actor>::NAME;
+    assert_eq!(client.find(kind, "ada").await.expect("it is known").node, None);
+    let index = client.get::<Index>("ada").expect("it may talk");
+    let refused = index.place().timeout(PATIENCE).await.expect_err("no node has the labels");
+    names_kind_and_labels(&refused);
+    let (_one, second) = scene.node("one", &["region=eu", "disk=ssd"]).await;
+    live_on(&second, &["one"]).await;
+    let place = async {
+        // The node that it asks may not know yet.
+        while client.find(kind, "ada").await.expect("it is known").node.is_none() {
+            sleep(Duration::from_millis(5)).await;
+        }
+        index.place().timeout(PATIENCE).await
+    };
+    assert_eq!(timeout(PATIENCE, place).await.expect("in time"), Ok("one".to_owned()));
+    let view = client.view().await.expect("it answers");
+    let labels = view.members.iter().map(|member| (&*member.name, member.labels.join(" ")));
+    let labels: Vec<_> = labels.collect();
+    assert!(labels.contains(&("one", "disk=ssd region=eu".to_owned())), "{labels:?}");
+    assert!(labels.contains(&("plain", String::new())), "{labels:?}");
+    let moved = client.move_to(&index.id(), "plain", PATIENCE).await;
+    assert!(matches!(moved, Err(ClientError::UnknownNode(_))), "{moved:?}");
+}

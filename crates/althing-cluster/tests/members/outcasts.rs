@@ -1,0 +1,181 @@
+//! Nodes that are no members any more, or lack what others have, and those who still count on them.
+//! Over real sockets.
+
+use std::time::Duration;
+
+use crate::support::LEASE;
+use crate::support::proxy::Proxy;
+use althing::{Actor, ActorRef, AskError, Context, Handler, Node, Terminated, actor};
+use althing_cluster::{Authority, Member, MemberConfig, State, Tls};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
+
+/// Longer than a busy machine needs for anything.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Says where it lives, and starts others without names.
+struct Villager;
+
+#[actor(name = "test.villager", wire)]
+impl Villager {
+    async fn home(&mut self, ctx: &mut Context<Self>) -> String {
+        ctx.node().name().to_owned()
+    }
+
+    async fn bear(&mut self, ctx: &mut Context<Self>) -> ActorRef<Villager> {
+        ctx.node().spawn(Villager)
+    }
+}
+
+/// Only some nodes know this kind.
+struct Stranger;
+
+#[actor(name = "test.stranger", wire)]
+impl Stranger {
+    async fn greet(&mut self) {}
+}
+
+/// Says why others have ended.
+struct Witness(UnboundedSender<String>);
+
+struct Watch(ActorRef<Villager>);
+
+impl Actor for Witness {
+    const NAME: &'static str = "test.bystander";
+
+    async fn terminated(&mut self, _: &mut Context<Self>, other: Terminated) {
+        _ = self.0.send(format!("{:?}", other.reason));
+    }
+}
+
+impl Handler<Watch> for Witness {
+    type Reply = ();
+
+    async fn handle(&mut self, Watch(other): Watch, ctx: &mut Context<Self>) {
+        ctx.watch(&other);
+    }
+}
+
+struct Scene {
+    _directory: tempfile::TempDir,
+    authority: Authority,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (_directory, authority) = crate::support::authority();
+        Self { _directory, authority }
+    }
+
+    fn config(&self, name: &str) -> MemberConfig {
+        let at = self.authority.address().to_string();
+        MemberConfig::new("test", name, at, Tls::insecure_plaintext())
+    }
+
+    async fn node(&self, config: MemberConfig) -> (Member, Node) {
+        let name = config.name.clone();
+        let member = Member::bind(config).expect("a port");
+        let node = Node::builder(name).cluster(member.way()).actor(async |_| Ok(Villager)).build();
+        member.join().await.expect("the authority is there");
+        (member, node)
+    }
+}
+
+async fn sees(member: &Member, members: usize) {
+    let seen = async {
+        let mut views = member.views();
+        while member.view().members.len() != members
+            || member.view().members.iter().any(|member| member.buckets == 0)
+        {
+            views.changed().await.expect("it lives");
+        }
+    };
+    timeout(PATIENCE, seen).await.expect("it learns it");
+}
+
+/// An actor that lives on the node, as seen from the other one.
+fn villager_on(member: &Member, there: &Node, here: &Node) -> ActorRef<Villager> {
+    let all = (0..200).map(|n| here.get::<Villager>(format!("villager-{n}")));
+    let mut on_it = all.filter(|it| member.owner_of(&it.id()) == Some(there.incarnation()));
+    on_it.next().expect("one of 200 is there")
+}
+
+/// Others have its actors: whoever asks on that node must not reach a second one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_member_is_dropped_runs_nothing_any_more() {
+    let scene = Scene::new();
+    let (one, first) = scene.node(scene.config("one")).await;
+    let (two, second) = scene.node(scene.config("two")).await;
+    sees(&one, 2).await;
+    let villager = villager_on(&one, &second, &second);
+    assert_eq!(villager.home().timeout(PATIENCE).await.as_deref(), Ok("two"));
+    drop(two);
+    sees(&one, 1).await;
+    let key = villager.id().key().expect("it has a name").to_string();
+    let home = first.get::<Villager>(&*key).home().timeout(PATIENCE).await;
+    assert_eq!(home.as_deref(), Ok("one"));
+    let second_life = villager.home().timeout(LEASE).await;
+    assert!(second_life.is_err(), "it lives on both nodes: {second_life:?}");
+}
+
+/// A node that the others have given up has nothing to hand over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_was_evicted_leaves_at_once() {
+    let scene = Scene::new();
+    let proxy = Proxy::new().await;
+    proxy.target.set(scene.authority.address()).expect("once");
+    let (one, _first) = scene.node(scene.config("one")).await;
+    let config = scene.config("two").authorities([proxy.address.to_string()]);
+    let (two, _second) = scene.node(config).await;
+    sees(&one, 2).await;
+    proxy.stop().await;
+    sees(&one, 1).await;
+    // It learns that while it waits for others to take what it has.
+    let leaves = tokio::spawn(async move {
+        two.leave(Duration::from_secs(120)).await;
+        two
+    });
+    proxy.go_on();
+    let two = timeout(PATIENCE, leaves).await.expect("nothing is left to wait for");
+    assert_eq!(*two.expect("no panic").state().borrow(), State::Evicted);
+}
+
+/// An actor without a name, which somebody knows by a reply, goes with its node.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_watches_an_actor_without_a_name_hears_of_the_death_of_its_node() {
+    let scene = Scene::new();
+    let (one, first) = scene.node(scene.config("one")).await;
+    let (two, second) = scene.node(scene.config("two")).await;
+    sees(&one, 2).await;
+    let child = villager_on(&one, &second, &first).bear().timeout(PATIENCE).await.expect("it runs");
+    assert_eq!(child.home().timeout(PATIENCE).await.as_deref(), Ok("two"));
+    let (says, mut heard): (_, UnboundedReceiver<String>) = unbounded_channel();
+    let witness = first.spawn(Witness(says));
+    witness.send(Watch(child.clone())).await.expect("it runs");
+    drop((two, second));
+    sees(&one, 1).await;
+    let why = timeout(PATIENCE, heard.recv()).await.expect("it is told").expect("it lives");
+    assert_eq!(why, "NodeLost");
+    let asked = child.home().timeout(PATIENCE).await;
+    assert!(matches!(asked, Err(AskError::NodeLost(_) | AskError::Stopped(_))), "{asked:?}");
+}
+
+/// As during an upgrade: a node that is older does not know what newer ones have.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ask_of_a_kind_that_its_owner_does_not_know_fails_by_name() {
+    let scene = Scene::new();
+    let (one, _first) = scene.node(scene.config("one")).await;
+    let member = Member::bind(scene.config("new")).expect("a port");
+    let builder = Node::builder("new").cluster(member.way());
+    let node = builder.actor(async |_| Ok(Villager)).actor(async |_| Ok(Stranger)).build();
+    member.join().await.expect("the authority is there");
+    sees(&one, 2).await;
+    let all = (0..200).map(|n| node.get::<Stranger>(format!("stranger-{n}")));
+    let mut elsewhere =
+        all.filter(|it| member.owner_of(&it.id()).is_some_and(|at| at != node.incarnation()));
+    let stranger = elsewhere.next().expect("one of 200 is there");
+    sees(&member, 2).await;
+    let asked = timeout(PATIENCE, stranger.greet().timeout(PATIENCE * 2)).await;
+    let why = asked.expect("it is answered").expect_err("nobody there knows it").to_string();
+    assert!(why.contains("test.stranger"), "{why}");
+}

@@ -1,0 +1,8 @@
+//! Durable actors, and what they leave for others.
+
+mod behind;
+mod courier;
+mod journaled;
+mod moved_letters;
+mod moved_reminders;
+mod saved;

@@ -1,0 +1,9 @@
+//! Actors under a simulated clock, scheduler and network.
+
+mod bridge;
+mod crash;
+mod faults;
+mod moves;
+mod probes;
+mod standstill;
+mod world;

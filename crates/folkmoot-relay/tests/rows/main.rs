@@ -1,0 +1,12 @@
+//! The relay reads a backend's database.
+
+#[path = "../kill_support/mod.rs"]
+mod kill_support;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod cdc;
+mod full_disk;
+mod large_rows;
+mod outbox;
+mod slots;

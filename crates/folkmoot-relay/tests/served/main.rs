@@ -1,0 +1,22 @@
+//! The relay as its clients and backends see it, over real sockets.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod api;
+mod encrypted_database;
+mod encryption;
+mod forged;
+mod grpc;
+mod keys;
+mod metrics;
+mod nonsense;
+mod openapi;
+mod phpcent;
+mod proxies;
+mod rights;
+mod sessions;
+mod streaming;
+mod tags;
+mod tls;
+mod unidirectional;
