@@ -40,6 +40,16 @@ describe('pace', () => {
     for (const ms of later) expect(ms).toBeLessThan(1_100);
   });
 
+  it('begins_another_file_with_seconds_at_most_on_a_line_that_has_become_slow', () => {
+    const pace = new Pace();
+    pace.answered(50);
+    busy(pace, 10_000_000, 50, 8);
+    pace.begin();
+    const [first, ...later] = busy(pace, 6_250, 50, 3);
+    expect(first).toBeLessThan(6_000);
+    for (const ms of later) expect(ms).toBeLessThan(1_400);
+  });
+
   it('begins_small_again_where_a_piece_did_not_arrive_in_time_until_none_is_smaller', () => {
     const pace = new Pace();
     pace.answered(50);

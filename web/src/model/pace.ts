@@ -5,6 +5,8 @@ import { UPLOAD_PIECE_BYTES_MAX } from '../protocol/generated/limits';
 
 /** Before anything is known: a second on the slowest lines of telephones. */
 const BYTES_FIRST = 8 * 1024;
+/** The most that a file begins with: the line may have become far slower since the last one. */
+const BYTES_BEGIN_MAX = 32 * 1024;
 /** Smaller ones would be mostly the heads of their requests. */
 const BYTES_MIN = 4 * 1024;
 /** What a message may have to wait for. */
@@ -21,6 +23,11 @@ export class Pace {
   /** Of the next piece. */
   get bytes(): number {
     return this.#bytes;
+  }
+
+  /** Another file begins. */
+  begin(): void {
+    this.#bytes = Math.min(this.#bytes, BYTES_BEGIN_MAX);
   }
 
   /** A request with hardly a body was answered after so long. */

@@ -18,6 +18,7 @@ export class UploadInPieces {
   constructor(of: UploadRequest, pace: Pace) {
     this.#request = of;
     this.#pace = pace;
+    pace.begin();
     of.signal.addEventListener('abort', () => this.#cancel(), { once: true });
   }
 
