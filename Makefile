@@ -56,7 +56,7 @@ check-rust: headers check-types ## format, lints and docs of the Rust workspace
 check-rest: check-web ## what `make check` does beside the Rust workspace
 	.ci/tools
 	.tools/py/bin/typos
-	.tools/bin/cargo-deny --log-level error check bans licenses sources
+	.tools/py/bin/python .ci/dependencies
 	.ci/file-sizes
 	.ci/imports
 	.ci/mutants

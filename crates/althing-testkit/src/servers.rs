@@ -3,6 +3,7 @@
 //! They listen on an address of this machine only, keep everything in a temporary directory, and
 //! panic with what is missing rather than let a test pass without them.
 
+mod cache;
 mod cassandra;
 mod etcd;
 mod kafka;

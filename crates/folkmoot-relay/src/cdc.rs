@@ -7,6 +7,7 @@
 //! passes over that.
 
 mod pgoutput;
+mod progress;
 mod reader;
 mod wire;
 

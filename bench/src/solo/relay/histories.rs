@@ -3,7 +3,8 @@
 //!
 //! `--messages` says how many channels there are, each with ten publications of its own of half a
 //! kilobyte. Figures: `start`, until a relay listens that finds such a log, in a process of its own,
-//! whose memory is `start-peak` at most and `start-held` then; `log` before and `left` afterwards; `smaller`, how long that took; and the time of one publication, synced, while the log
+//! whose memory is `start-peak` at most and `start-held` then; `log` before and `left` afterwards;
+//! `smaller`, how long that took; and the time of one publication, synced, while the log
 //! is made smaller (`busy-…`) and as long afterwards (`quiet-…`), one at a time over a real socket.
 
 use std::fmt::Write as _;

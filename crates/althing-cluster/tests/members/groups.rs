@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::support::cluster::{Cluster, joined};
 use althing::{ActorId, ActorRef, Context, Incarnation, Node, actor};
-use althing_cluster::{Authority, GroupError, Member, MemberConfig, SharedGroup, Tls};
+use althing_cluster::{GroupError, Member, SharedGroup};
 use tokio::time::timeout;
 
 /// Longer than a busy machine needs for anything.
@@ -29,26 +30,8 @@ impl Worker {
     }
 }
 
-struct Scene {
-    _directory: tempfile::TempDir,
-    authority: Authority,
-}
-
-impl Scene {
-    fn new() -> Self {
-        let (_directory, authority) = crate::support::authority();
-        Self { _directory, authority }
-    }
-
-    async fn node(&self, name: &str) -> (Member, Node) {
-        let authority = self.authority.address().to_string();
-        let config = MemberConfig::new("test", name, authority, Tls::insecure_plaintext());
-        let member = Member::bind(config).expect("a port");
-        let builder = Node::builder(name).cluster(member.way());
-        let node = builder.actor(async |_| Ok(Worker::default())).build();
-        member.join().await.expect("the authority is there");
-        (member, node)
-    }
+async fn node(cluster: &Cluster, name: &str) -> (Member, Node) {
+    joined(cluster.config(name), |node| node.actor(async |_| Ok(Worker::default()))).await
 }
 
 fn group(member: &Member) -> SharedGroup<Worker> {
@@ -69,15 +52,15 @@ fn ids(group: &SharedGroup<Worker>) -> Vec<ActorId> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn members_of_all_nodes_are_seen_and_told_on_all_nodes() {
-    let scene = Scene::new();
-    let (one, first) = scene.node("one").await;
-    let (two, second) = scene.node("two").await;
+    let cluster = Cluster::new();
+    let (one, first) = node(&cluster, "one").await;
+    let (two, second) = node(&cluster, "two").await;
     let workers: Vec<_> = (0..4).map(|_| first.spawn(Worker::default())).collect();
     let others: Vec<_> = (0..2).map(|_| second.spawn(Worker::default())).collect();
     workers.iter().for_each(|worker| group_of(&one, worker));
     others.iter().for_each(|worker| group_of(&two, worker));
     // One that comes later hears of all who were there.
-    let (three, _third) = scene.node("three").await;
+    let (three, _third) = node(&cluster, "three").await;
     let groups = [group(&one), group(&two), group(&three)];
     for group in &groups {
         counts(group, 6).await;
@@ -110,9 +93,9 @@ fn group_of(member: &Member, worker: &ActorRef<Worker>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_stops_or_leaves_is_gone_everywhere_and_so_are_all_of_a_node_that_died() {
-    let scene = Scene::new();
-    let (one, first) = scene.node("one").await;
-    let (two, second) = scene.node("two").await;
+    let cluster = Cluster::new();
+    let (one, first) = node(&cluster, "one").await;
+    let (two, second) = node(&cluster, "two").await;
     let here: Vec<_> = (0..3).map(|_| first.spawn(Worker::default())).collect();
     let there: Vec<_> = (0..3).map(|_| second.spawn(Worker::default())).collect();
     let (left, right) = (group(&one), group(&two));
@@ -136,9 +119,9 @@ async fn who_stops_or_leaves_is_gone_everywhere_and_so_are_all_of_a_node_that_di
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_in_a_group_is_refused_with_its_reason() {
-    let scene = Scene::new();
-    let (one, first) = scene.node("one").await;
-    let (two, second) = scene.node("two").await;
+    let cluster = Cluster::new();
+    let (one, first) = node(&cluster, "one").await;
+    let (two, second) = node(&cluster, "two").await;
     let long = one.group::<Worker>(&"x".repeat(257)).map(drop);
     assert_eq!(long, Err(GroupError::TooLong { len: 257, len_max: 256 }));
     let foreign = second.spawn(Worker::default());

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use crate::support::cluster::{Cluster, joined};
 use althing::{Context, Node, actor};
-use althing_cluster::{Authority, Member, MemberConfig, MoveError, Role, Tls};
+use althing_cluster::{Member, MoveError, Role};
 use tokio::time::timeout;
 
 /// Longer than a busy machine needs for anything.
@@ -19,25 +20,9 @@ impl Resident {
     }
 }
 
-struct Scene {
-    _directory: tempfile::TempDir,
-    authority: Authority,
-}
-
-impl Scene {
-    fn new() -> Self {
-        let (_directory, authority) = crate::support::authority();
-        Self { _directory, authority }
-    }
-
-    async fn node(&self, name: &str, role: Role) -> (Member, Node) {
-        let at = self.authority.address().to_string();
-        let config = MemberConfig::new("test", name, at, Tls::insecure_plaintext()).role(role);
-        let member = Member::bind(config).expect("a port");
-        let node = Node::builder(name).cluster(member.way()).actor(async |_| Ok(Resident)).build();
-        member.join().await.expect("the authority is there");
-        (member, node)
-    }
+async fn node(cluster: &Cluster, name: &str, role: Role) -> (Member, Node) {
+    let config = cluster.config(name).role(role);
+    joined(config, |node| node.actor(async |_| Ok(Resident))).await
 }
 
 async fn home(node: &Node, key: &str) -> String {
@@ -46,14 +31,14 @@ async fn home(node: &Node, key: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_guest_reaches_every_actor_and_none_lives_on_it() {
-    let scene = Scene::new();
+    let cluster = Cluster::new();
     // Whoever comes first is given everything, unless it is a guest.
-    let (guest, gateway) = scene.node("gateway", Role::Guest).await;
-    let (one, first) = scene.node("one", Role::Host).await;
+    let (guest, gateway) = node(&cluster, "gateway", Role::Guest).await;
+    let (one, first) = node(&cluster, "one", Role::Host).await;
     for key in 0..200 {
         assert_eq!(home(&gateway, &key.to_string()).await, "one");
     }
-    let (_two, _second) = scene.node("two", Role::Host).await;
+    let (_two, _second) = node(&cluster, "two", Role::Host).await;
     for key in 0..200 {
         let on = home(&gateway, &key.to_string()).await;
         assert!(["one", "two"].contains(&&*on), "{key} lives on {on}");
@@ -84,13 +69,13 @@ async fn is_gone(member: &Member, name: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_guest_asks_waits_while_there_is_no_host() {
-    let scene = Scene::new();
-    let (guest, gateway) = scene.node("gateway", Role::Guest).await;
+    let cluster = Cluster::new();
+    let (guest, gateway) = node(&cluster, "gateway", Role::Guest).await;
     let asked = tokio::spawn(async move {
         let before = home(&gateway, "ada").await;
         (before, gateway)
     });
-    let (one, _first) = scene.node("one", Role::Host).await;
+    let (one, _first) = node(&cluster, "one", Role::Host).await;
     let (before, gateway) = asked.await.expect("no ask fails");
     assert_eq!(before, "one");
     // The last host leaves; nobody is there to give its actors to but a guest. What was on the way
@@ -98,6 +83,6 @@ async fn what_a_guest_asks_waits_while_there_is_no_host() {
     one.leave(PATIENCE).await;
     is_gone(&guest, "one").await;
     let asked = tokio::spawn(async move { home(&gateway, "ada").await });
-    let (_two, _second) = scene.node("two", Role::Host).await;
+    let (_two, _second) = node(&cluster, "two", Role::Host).await;
     assert_eq!(asked.await.expect("no ask fails"), "two");
 }

@@ -4,10 +4,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::support::cluster::{Cluster, bound, joined};
 use crate::support::proxy::Proxy;
 use crate::support::{LEASE, any_port};
 use althing::{ActorRef, AskError, Node, SendError, actor};
-use althing_cluster::{Authority, JoinError, Member, MemberConfig, State, Tls};
+use althing_cluster::{JoinError, Member, MemberConfig, State};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -36,35 +37,12 @@ impl Ear {
     }
 }
 
-struct Scene {
-    _directory: tempfile::TempDir,
-    authority: Authority,
-}
-
-impl Scene {
-    fn new() -> Self {
-        let (_directory, authority) = crate::support::authority();
-        Self { authority, _directory }
-    }
-
-    fn config(&self, name: &str) -> MemberConfig {
-        let address = self.authority.address().to_string();
-        MemberConfig::new("test", name, address, Tls::insecure_plaintext())
-    }
-
-    async fn node(&self, config: MemberConfig) -> (Member, Node) {
-        let (member, node) = build(config);
-        member.join().await.expect("nobody has the name");
-        (member, node)
-    }
+async fn node(config: MemberConfig) -> (Member, Node) {
+    joined(config, |node| node.actor(async |_| Ok(Ear::default()))).await
 }
 
 fn build(config: MemberConfig) -> (Member, Node) {
-    let name = config.name.clone();
-    let member = Member::bind(config).expect("any port");
-    let node =
-        Node::builder(name).cluster(member.way()).actor(async |_| Ok(Ear::default())).build();
-    (member, node)
+    bound(config, |node| node.actor(async |_| Ok(Ear::default())))
 }
 
 /// Waits until that many members own buckets and none moves.
@@ -91,11 +69,11 @@ async fn ear_on(member: &Member, there: &Node, here: &Node) -> ActorRef<Ear> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_node_of_one_name_does_not_join_and_the_first_goes_on() {
-    let scene = Scene::new();
-    let (_member, node) = scene.node(scene.config("one")).await;
+    let cluster = Cluster::new();
+    let (_member, node) = node(cluster.config("one")).await;
     let ear = node.get::<Ear>("a");
     ear.hear(1).await.expect("it runs");
-    let (second, _node) = build(scene.config("one").join_timeout(LEASE * 2));
+    let (second, _node) = build(cluster.config("one").join_timeout(LEASE * 2));
     assert_eq!(second.join().await, Err(JoinError::NameTaken("one".to_owned())));
     assert_eq!(*second.state().borrow(), State::Joining);
     assert_eq!(ear.heard().await, Ok(vec![1]));
@@ -103,9 +81,9 @@ async fn a_second_node_of_one_name_does_not_join_and_the_first_goes_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_on_the_ports_are_shown_out_and_harm_nobody() {
-    let scene = Scene::new();
-    let (one, first) = scene.node(scene.config("one")).await;
-    let (two, second) = scene.node(scene.config("two")).await;
+    let cluster = Cluster::new();
+    let (one, first) = node(cluster.config("one")).await;
+    let (two, second) = node(cluster.config("two")).await;
     let ear = ear_on(&one, &second, &first).await;
     let garbage: [&[u8]; 5] = [
         b"GET / HTTP/1.1\r\n\r\n",
@@ -115,7 +93,7 @@ async fn strangers_on_the_ports_are_shown_out_and_harm_nobody() {
         &[0, 0, 0, 9, 0x08, 1, 0x12, 5, b'o', b't', b'h', b'e', b'r'],
         &[0, 0, 0, 4, 0x80, 0x80, 0x80, 0x80],
     ];
-    for address in [two.address(), scene.authority.address()] {
+    for address in [two.address(), cluster.authority.address()] {
         for bytes in garbage {
             let mut stream = TcpStream::connect(address).await.expect("it listens");
             stream.write_all(bytes).await.expect("it takes a few bytes");
@@ -168,9 +146,9 @@ async fn say(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_greeting_of_another_version_cluster_or_node_is_refused_with_its_reason() {
-    let scene = Scene::new();
-    let (one, first) = scene.node(scene.config("one")).await;
-    let (two, second) = scene.node(scene.config("two")).await;
+    let cluster = Cluster::new();
+    let (one, first) = node(cluster.config("one")).await;
+    let (two, second) = node(cluster.config("two")).await;
     settled(&one, 2).await;
     let (from, to) = (first.incarnation().0, second.incarnation().0);
     let refused = [
@@ -186,7 +164,7 @@ async fn a_greeting_of_another_version_cluster_or_node_is_refused_with_its_reaso
     }
     // The authority answers nothing at all.
     for bytes in [greeting(VERSION + 1, "test", 0, 0), greeting(VERSION, "tset", 0, 0)] {
-        assert_eq!(say(scene.authority.address(), &bytes).await, b"");
+        assert_eq!(say(cluster.authority.address(), &bytes).await, b"");
     }
 }
 
@@ -230,11 +208,11 @@ fn former_version(listener: TcpListener, node: SocketAddr) -> mpsc::UnboundedRec
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_of_the_former_version_is_told_and_asked_in_its_own() {
-    let scene = Scene::new();
-    let (one, first) = scene.node(scene.config("one")).await;
+    let cluster = Cluster::new();
+    let (one, first) = node(cluster.config("one")).await;
     let listener = TcpListener::bind(any_port()).await.expect("any port");
     let address = listener.local_addr().expect("it is bound");
-    let (two, second) = build(scene.config("two").advertised(address.to_string()));
+    let (two, second) = build(cluster.config("two").advertised(address.to_string()));
     let mut keys = former_version(listener, two.address());
     two.join().await.expect("nobody has the name");
     let ear = ear_on(&one, &second, &first).await;
@@ -252,9 +230,9 @@ async fn a_node_of_the_former_version_is_told_and_asked_in_its_own() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn garbage_in_the_name_of_a_member_ends_its_connection_and_loses_nothing() {
-    let scene = Scene::new();
-    let (one, first) = scene.node(scene.config("one")).await;
-    let (two, second) = scene.node(scene.config("two")).await;
+    let cluster = Cluster::new();
+    let (one, first) = node(cluster.config("one")).await;
+    let (two, second) = node(cluster.config("two")).await;
     let ear = ear_on(&one, &second, &first).await;
     let hello = greeting(VERSION, "test", first.incarnation().0, second.incarnation().0);
     let garbage: [&[u8]; 4] = [
@@ -277,9 +255,9 @@ async fn garbage_in_the_name_of_a_member_ends_its_connection_and_loses_nothing()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_is_too_long_fails_its_ask_and_no_other() {
-    let scene = Scene::new();
-    let (one, first) = scene.node(scene.config("one").frame_len_max(100_000)).await;
-    let (_two, second) = scene.node(scene.config("two").frame_len_max(100_000)).await;
+    let cluster = Cluster::new();
+    let (one, first) = node(cluster.config("one").frame_len_max(100_000)).await;
+    let (_two, second) = node(cluster.config("two").frame_len_max(100_000)).await;
     let ear = ear_on(&one, &second, &first).await;
     assert_eq!(ear.weigh(vec![1; 90_000]).await, Ok(90_000));
     let refused = ear.weigh(vec![1; 110_000]).await;
@@ -300,9 +278,9 @@ async fn a_message_that_is_too_long_fails_its_ask_and_no_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_reads_shorter_frames_is_sent_no_longer_ones_and_goes_on() {
-    let scene = Scene::new();
-    let (one, first) = scene.node(scene.config("one")).await;
-    let (_two, second) = scene.node(scene.config("two").frame_len_max(10_000)).await;
+    let cluster = Cluster::new();
+    let (one, first) = node(cluster.config("one")).await;
+    let (_two, second) = node(cluster.config("two").frame_len_max(10_000)).await;
     let ear = ear_on(&one, &second, &first).await;
     let refused = ear.weigh(vec![1; 20_000]).await;
     assert!(matches!(&refused, Err(AskError::NotUnderstood(_, why)) if why.contains("longer")));
@@ -317,10 +295,10 @@ async fn a_node_that_reads_shorter_frames_is_sent_no_longer_ones_and_goes_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tells_arrive_once_and_in_order_over_links_that_break_and_links_that_hang() {
-    let scene = Scene::new();
+    let cluster = Cluster::new();
     let mut proxy = Proxy::new().await;
-    let (one, first) = scene.node(scene.config("one")).await;
-    let config = scene.config("two").advertised(proxy.address.to_string());
+    let (one, first) = node(cluster.config("one")).await;
+    let config = cluster.config("two").advertised(proxy.address.to_string());
     let (two, second) = build(config);
     proxy.target.set(two.address()).expect("once");
     two.join().await.expect("nobody has the name");
@@ -340,12 +318,12 @@ async fn tells_arrive_once_and_in_order_over_links_that_break_and_links_that_han
 /// The record of the cluster has all names and addresses, and has to be read by all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_name_or_address_is_too_long_does_not_join_and_harms_nobody() {
-    let scene = Scene::new();
-    let (one, first) = scene.node(scene.config("one")).await;
+    let cluster = Cluster::new();
+    let (one, first) = node(cluster.config("one")).await;
     let long = "x".repeat(2 << 20);
     let (mut refused, mut joined) = (Vec::new(), Vec::new());
     for n in 0..3 {
-        let config = scene.config(&format!("n{n}")).join_timeout(LEASE * 2);
+        let config = cluster.config(&format!("n{n}")).join_timeout(LEASE * 2);
         let config = config.advertised(format!("{n}{long}:1"));
         match Member::bind(config) {
             Err(why) => refused.push(why.to_string()),
@@ -357,25 +335,25 @@ async fn a_node_whose_name_or_address_is_too_long_does_not_join_and_harms_nobody
         }
     }
     // The cluster goes on: it takes others, and their actors.
-    let (_late, second) = scene.node(scene.config("late")).await;
+    let (_late, second) = node(cluster.config("late")).await;
     let ear = timeout(Duration::from_secs(30), ear_on(&one, &second, &first)).await;
     assert_eq!(ear.expect("it settles").hear(1).await, Ok(()));
     assert_eq!(*one.state().borrow(), State::Serving);
     assert_eq!((joined.len(), refused.len()), (0, 3));
     assert!(refused.iter().all(|why| why.contains("address has 512")), "{refused:?}");
-    let name = Member::bind(scene.config(&"n".repeat(300))).map(drop);
+    let name = Member::bind(cluster.config(&"n".repeat(300))).map(drop);
     assert!(name.is_err_and(|why| why.to_string().contains("name has 253")));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_joins_and_leaves_a_group_while_a_link_hangs_is_seen_so_when_it_goes_on() {
-    let scene = Scene::new();
+    let cluster = Cluster::new();
     let proxy = Proxy::new().await;
-    let (one, _first) = scene.node(scene.config("one")).await;
-    let (two, second) = build(scene.config("two"));
+    let (one, _first) = node(cluster.config("one")).await;
+    let (two, second) = build(cluster.config("two"));
     two.join().await.expect("nobody has the name");
     // What the second node says to the first goes over this.
-    let (three, third) = build(scene.config("three").advertised(proxy.address.to_string()));
+    let (three, third) = build(cluster.config("three").advertised(proxy.address.to_string()));
     proxy.target.set(three.address()).expect("once");
     three.join().await.expect("nobody has the name");
     let groups = [&one, &two, &three].map(|member| member.group::<Ear>("ears").expect("short"));
@@ -417,10 +395,10 @@ async fn who_joins_and_leaves_a_group_while_a_link_hangs_is_seen_so_when_it_goes
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_kept_for_a_node_that_hangs_is_bounded_in_bytes() {
     const LOAD_LEN: usize = 1 << 20;
-    let scene = Scene::new();
+    let cluster = Cluster::new();
     let proxy = Proxy::new().await;
-    let (one, first) = scene.node(scene.config("one")).await;
-    let (two, second) = build(scene.config("two").advertised(proxy.address.to_string()));
+    let (one, first) = node(cluster.config("one")).await;
+    let (two, second) = build(cluster.config("two").advertised(proxy.address.to_string()));
     proxy.target.set(two.address()).expect("once");
     two.join().await.expect("nobody has the name");
     let ear = ear_on(&one, &second, &first).await;
@@ -447,11 +425,11 @@ async fn what_is_kept_for_a_node_that_hangs_is_bounded_in_bytes() {
 /// Markers, members of groups and refusals have to fit, or moves would never end and groups differ.
 #[tokio::test]
 async fn frames_that_are_too_short_for_the_cluster_itself_are_refused() {
-    let scene = Scene::new();
+    let cluster = Cluster::new();
     for len in [0, 100, 8_191] {
-        let refused = Member::bind(scene.config("one").frame_len_max(len)).map(drop);
+        let refused = Member::bind(cluster.config("one").frame_len_max(len)).map(drop);
         let why = refused.expect_err("it could not take part").to_string();
         assert!(why.contains("8192") && why.contains(&len.to_string()), "{why}");
     }
-    Member::bind(scene.config("one").frame_len_max(8_192)).expect("that is enough");
+    Member::bind(cluster.config("one").frame_len_max(8_192)).expect("that is enough");
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use althing::{Actor, AskError, Context, Node, actor};
+use crate::support::cluster::{Cluster, joined};
+use althing::{Actor, AskError, Context, Node, NodeBuilder, actor};
 use althing_cluster::{
-    Authority, Client, ClientConfig, ClientError, Member, MemberConfig, MoveError, Role, Tls,
+    Client, ClientConfig, ClientError, Member, MemberConfig, MoveError, Role, Tls,
 };
 use tokio::time::{sleep, timeout};
 
@@ -32,32 +33,15 @@ impl Index {
     }
 }
 
-struct Scene {
-    _directory: tempfile::TempDir,
-    authority: Authority,
+async fn node(cluster: &Cluster, name: &str, labels: &[&str]) -> (Member, Node) {
+    node_of(cluster, name, labels, Role::Host).await
 }
 
-impl Scene {
-    fn new() -> Self {
-        let (_directory, authority) = crate::support::authority();
-        Self { _directory, authority }
-    }
-
-    async fn node(&self, name: &str, labels: &[&str]) -> (Member, Node) {
-        self.node_of(name, labels, Role::Host).await
-    }
-
-    async fn node_of(&self, name: &str, labels: &[&str], role: Role) -> (Member, Node) {
-        let at = self.authority.address().to_string();
-        let tls = Tls::insecure_plaintext();
-        let config = MemberConfig::new("test", name, at, tls).role(role);
-        let config = labels.iter().fold(config, |config, label| config.label(*label));
-        let member = Member::bind(config).expect("a port");
-        let node = Node::builder(name).cluster(member.way());
-        let node = node.actor(async |_| Ok(Resident)).actor(async |_| Ok(Index)).build();
-        member.join().await.expect("the authority is there");
-        (member, node)
-    }
+async fn node_of(cluster: &Cluster, name: &str, labels: &[&str], role: Role) -> (Member, Node) {
+    let config = cluster.config(name).role(role);
+    let config = labels.iter().fold(config, |config, label| config.label(*label));
+    let knows = |node: NodeBuilder| node.actor(async |_| Ok(Resident)).actor(async |_| Ok(Index));
+    joined(config, knows).await
 }
 
 const KEYS: u32 = 100;
@@ -99,17 +83,17 @@ fn names_kind_and_labels(error: &AskError) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn actors_live_only_on_nodes_that_have_all_labels_of_their_kind_while_nodes_come_and_go() {
-    let scene = Scene::new();
+    let cluster = Cluster::new();
     let all = ["disk=ssd", "region=eu"];
-    let (plain, first) = scene.node("plain", &[]).await;
+    let (plain, first) = node(&cluster, "plain", &[]).await;
     names_kind_and_labels(&refusal(&first).await);
-    let (_half, _second) = scene.node("half", &["disk=ssd", "region=us"]).await;
-    let (_gateway, gateway) = scene.node_of("gateway", &all, Role::Guest).await;
+    let (_half, _second) = node(&cluster, "half", &["disk=ssd", "region=us"]).await;
+    let (_gateway, gateway) = node_of(&cluster, "gateway", &all, Role::Guest).await;
     names_kind_and_labels(&refusal(&gateway).await);
 
-    let (one, _third) = scene.node("one", &all).await;
+    let (one, _third) = node(&cluster, "one", &all).await;
     live_on(&gateway, &["one"]).await;
-    let (two, fourth) = scene.node("two", &["region=eu", "rack=7", "disk=ssd"]).await;
+    let (two, fourth) = node(&cluster, "two", &["region=eu", "rack=7", "disk=ssd"]).await;
     live_on(&first, &["one", "two"]).await;
     // By hand it comes to a node that has the labels, and to no other.
     let index = first.get::<Index>("ada");
@@ -145,15 +129,15 @@ async fn actors_live_only_on_nodes_that_have_all_labels_of_their_kind_while_node
         let resident = first.get::<Resident>(&*key.to_string());
         resident.home().timeout(PATIENCE).await.expect("no ask fails");
     }
-    let (_three, _fifth) = scene.node("three", &all).await;
+    let (_three, _fifth) = node(&cluster, "three", &all).await;
     live_on(&first, &["three"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_waits_for_a_node_with_labels_that_dies_fails_and_the_next_one_is_asked_anew() {
-    let scene = Scene::new();
-    let (plain, first) = scene.node("plain", &[]).await;
-    let (one, second) = scene.node("one", &["disk=ssd", "region=eu"]).await;
+    let cluster = Cluster::new();
+    let (plain, first) = node(&cluster, "plain", &[]).await;
+    let (one, second) = node(&cluster, "one", &["disk=ssd", "region=eu"]).await;
     live_on(&first, &["one"]).await;
     let before = plain.view().number;
     second.kill();
@@ -171,7 +155,7 @@ async fn what_waits_for_a_node_with_labels_that_dies_fails_and_the_next_one_is_a
     };
     names_kind_and_labels(&failed);
     assert!(plain.view().number > before);
-    let (_two, _third) = scene.node("two", &["disk=ssd", "region=eu"]).await;
+    let (_two, _third) = node(&cluster, "two", &["disk=ssd", "region=eu"]).await;
     live_on(&first, &["two"]).await;
 }
 
@@ -184,8 +168,8 @@ fn a_node_with_what_is_no_label_does_not_start() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_sees_labels_and_finds_actors_that_ask_for_some() {
-    let scene = Scene::new();
-    let (plain, _first) = scene.node("plain", &[]).await;
+    let cluster = Cluster::new();
+    let (plain, _first) = node(&cluster, "plain", &[]).await;
     let at = [plain.address().to_string()];
     let config = ClientConfig::new("test", at, Tls::insecure_plaintext());
     let client = Client::connect(config).await.expect("it listens");
@@ -194,7 +178,7 @@ async fn a_client_sees_labels_and_finds_actors_that_ask_for_some() {
     let index = client.get::<Index>("ada").expect("it may talk");
     let refused = index.place().timeout(PATIENCE).await.expect_err("no node has the labels");
     names_kind_and_labels(&refused);
-    let (_one, second) = scene.node("one", &["region=eu", "disk=ssd"]).await;
+    let (_one, second) = node(&cluster, "one", &["region=eu", "disk=ssd"]).await;
     live_on(&second, &["one"]).await;
     let place = async {
         // The node that it asks may not know yet.

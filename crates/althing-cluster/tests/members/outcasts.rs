@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use crate::support::LEASE;
+use crate::support::cluster::{Cluster, joined};
 use crate::support::proxy::Proxy;
 use althing::{Actor, ActorRef, AskError, Context, Handler, Node, Terminated, actor};
-use althing_cluster::{Authority, Member, MemberConfig, State, Tls};
+use althing_cluster::{Member, MemberConfig, State};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
@@ -56,29 +57,8 @@ impl Handler<Watch> for Witness {
     }
 }
 
-struct Scene {
-    _directory: tempfile::TempDir,
-    authority: Authority,
-}
-
-impl Scene {
-    fn new() -> Self {
-        let (_directory, authority) = crate::support::authority();
-        Self { _directory, authority }
-    }
-
-    fn config(&self, name: &str) -> MemberConfig {
-        let at = self.authority.address().to_string();
-        MemberConfig::new("test", name, at, Tls::insecure_plaintext())
-    }
-
-    async fn node(&self, config: MemberConfig) -> (Member, Node) {
-        let name = config.name.clone();
-        let member = Member::bind(config).expect("a port");
-        let node = Node::builder(name).cluster(member.way()).actor(async |_| Ok(Villager)).build();
-        member.join().await.expect("the authority is there");
-        (member, node)
-    }
+async fn node(config: MemberConfig) -> (Member, Node) {
+    joined(config, |node| node.actor(async |_| Ok(Villager))).await
 }
 
 async fn sees(member: &Member, members: usize) {
@@ -103,9 +83,9 @@ fn villager_on(member: &Member, there: &Node, here: &Node) -> ActorRef<Villager>
 /// Others have its actors: whoever asks on that node must not reach a second one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_member_is_dropped_runs_nothing_any_more() {
-    let scene = Scene::new();
-    let (one, first) = scene.node(scene.config("one")).await;
-    let (two, second) = scene.node(scene.config("two")).await;
+    let cluster = Cluster::new();
+    let (one, first) = node(cluster.config("one")).await;
+    let (two, second) = node(cluster.config("two")).await;
     sees(&one, 2).await;
     let villager = villager_on(&one, &second, &second);
     assert_eq!(villager.home().timeout(PATIENCE).await.as_deref(), Ok("two"));
@@ -121,12 +101,12 @@ async fn a_node_whose_member_is_dropped_runs_nothing_any_more() {
 /// A node that the others have given up has nothing to hand over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_was_evicted_leaves_at_once() {
-    let scene = Scene::new();
+    let cluster = Cluster::new();
     let proxy = Proxy::new().await;
-    proxy.target.set(scene.authority.address()).expect("once");
-    let (one, _first) = scene.node(scene.config("one")).await;
-    let config = scene.config("two").authorities([proxy.address.to_string()]);
-    let (two, _second) = scene.node(config).await;
+    proxy.target.set(cluster.authority.address()).expect("once");
+    let (one, _first) = node(cluster.config("one")).await;
+    let config = cluster.config("two").authorities([proxy.address.to_string()]);
+    let (two, _second) = node(config).await;
     sees(&one, 2).await;
     proxy.stop().await;
     sees(&one, 1).await;
@@ -143,9 +123,9 @@ async fn who_was_evicted_leaves_at_once() {
 /// An actor without a name, which somebody knows by a reply, goes with its node.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_watches_an_actor_without_a_name_hears_of_the_death_of_its_node() {
-    let scene = Scene::new();
-    let (one, first) = scene.node(scene.config("one")).await;
-    let (two, second) = scene.node(scene.config("two")).await;
+    let cluster = Cluster::new();
+    let (one, first) = node(cluster.config("one")).await;
+    let (two, second) = node(cluster.config("two")).await;
     sees(&one, 2).await;
     let child = villager_on(&one, &second, &first).bear().timeout(PATIENCE).await.expect("it runs");
     assert_eq!(child.home().timeout(PATIENCE).await.as_deref(), Ok("two"));
@@ -163,9 +143,9 @@ async fn who_watches_an_actor_without_a_name_hears_of_the_death_of_its_node() {
 /// As during an upgrade: a node that is older does not know what newer ones have.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_ask_of_a_kind_that_its_owner_does_not_know_fails_by_name() {
-    let scene = Scene::new();
-    let (one, _first) = scene.node(scene.config("one")).await;
-    let member = Member::bind(scene.config("new")).expect("a port");
+    let cluster = Cluster::new();
+    let (one, _first) = node(cluster.config("one")).await;
+    let member = Member::bind(cluster.config("new")).expect("a port");
     let builder = Node::builder("new").cluster(member.way());
     let node = builder.actor(async |_| Ok(Villager)).actor(async |_| Ok(Stranger)).build();
     member.join().await.expect("the authority is there");

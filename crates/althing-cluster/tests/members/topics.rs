@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::support::cluster::{Cluster, joined};
 use althing::wire::Depth;
 use althing::{
     ActorRef, Epoch, Node, PublishError, Published, Sequence, Topic, TopicOptions, Wire, WireError,
     actor,
 };
-use althing_cluster::{Authority, Member, MemberConfig, Tls, TopicError};
+use althing_cluster::{Member, TopicError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
@@ -50,29 +51,9 @@ impl Ear {
     }
 }
 
-struct Scene {
-    _directory: tempfile::TempDir,
-    authority: Authority,
-}
-
-impl Scene {
-    fn new() -> Self {
-        let (_directory, authority) = crate::support::authority();
-        Self { authority, _directory }
-    }
-
-    fn config(&self, name: &str) -> MemberConfig {
-        let address = self.authority.address().to_string();
-        MemberConfig::new("test", name, address, Tls::insecure_plaintext())
-    }
-
-    /// A node that knows the event.
-    async fn node(&self, name: &str) -> (Member, Node) {
-        let member = Member::bind(self.config(name)).expect("any port");
-        let node = Node::builder(name).cluster(member.way()).event::<Said>("test.said").build();
-        member.join().await.expect("nobody has the name");
-        (member, node)
-    }
+/// A node that knows the event.
+async fn node(cluster: &Cluster, name: &str) -> (Member, Node) {
+    joined(cluster.config(name), |node| node.event::<Said>("test.said")).await
 }
 
 /// Waits until all of them know each other.
@@ -100,9 +81,9 @@ async fn next(heard: &mut UnboundedReceiver<Heard>) -> Heard {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_subscriber_hears_what_other_nodes_publish() {
-    let scene = Scene::new();
-    let (one, first) = scene.node("one").await;
-    let (two, second) = scene.node("two").await;
+    let cluster = Cluster::new();
+    let (one, first) = node(&cluster, "one").await;
+    let (two, second) = node(&cluster, "two").await;
     acquainted(&[&one, &two]).await;
     let (here, there) = (topic(&first), topic(&second));
     let (ear, mut heard) = ear(&second);
@@ -137,10 +118,10 @@ impl Wire for Counted {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_is_encoded_once_and_goes_once_to_each_node_that_listens() {
-    let scene = Scene::new();
+    let cluster = Cluster::new();
     let mut nodes = Vec::new();
     for name in ["one", "two", "three", "deaf"] {
-        let member = Member::bind(scene.config(name)).expect("any port");
+        let member = Member::bind(cluster.config(name)).expect("any port");
         let builder = Node::builder(name).cluster(member.way());
         let node = builder.event::<Counted>("test.counted").build();
         member.join().await.expect("nobody has the name");
@@ -185,9 +166,9 @@ async fn an_event_is_encoded_once_and_goes_once_to_each_node_that_listens() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_owners_epochs_and_numbers_are_the_same_on_all_nodes() {
-    let scene = Scene::new();
-    let (one, first) = scene.node("one").await;
-    let (two, second) = scene.node("two").await;
+    let cluster = Cluster::new();
+    let (one, first) = node(&cluster, "one").await;
+    let (two, second) = node(&cluster, "two").await;
     acquainted(&[&one, &two]).await;
     let (here, there) = (topic(&first), topic(&second));
     let (ear, mut heard) = ear(&second);
@@ -216,11 +197,11 @@ async fn an_owners_epochs_and_numbers_are_the_same_on_all_nodes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_be_heard_elsewhere_is_refused_with_its_reason() {
-    let scene = Scene::new();
-    let member = Member::bind(scene.config("one").frame_len_max(10_000)).expect("any port");
+    let cluster = Cluster::new();
+    let member = Member::bind(cluster.config("one").frame_len_max(10_000)).expect("any port");
     let first = Node::builder("one").cluster(member.way()).event::<Said>("test.said").build();
     member.join().await.expect("nobody has the name");
-    let (two, second) = scene.node("two").await;
+    let (two, second) = node(&cluster, "two").await;
     acquainted(&[&member, &two]).await;
     let (here, there) = (topic(&first), topic(&second));
     assert_eq!(member.subscribed(&here).await, Err(TopicError::NoSubscriber(here.name().clone())));
@@ -237,7 +218,7 @@ async fn what_cannot_be_heard_elsewhere_is_refused_with_its_reason() {
     let refused = member.subscribed(&long).await;
     assert_eq!(refused, Err(TopicError::NameTooLong { len: 1_025, len_max: 1_024 }));
     // One that does not know the event.
-    let stranger = Member::bind(scene.config("three")).expect("any port");
+    let stranger = Member::bind(cluster.config("three")).expect("any port");
     let _third = Node::builder("three").cluster(stranger.way()).build();
     stranger.join().await.expect("nobody has the name");
     acquainted(&[&member, &two, &stranger]).await;
@@ -249,10 +230,10 @@ async fn what_cannot_be_heard_elsewhere_is_refused_with_its_reason() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscriptions_outlive_the_node_of_the_owner_and_tell_a_gap() {
-    let scene = Scene::new();
-    let (one, first) = scene.node("one").await;
-    let (two, second) = scene.node("two").await;
-    let (three, third) = scene.node("three").await;
+    let cluster = Cluster::new();
+    let (one, first) = node(&cluster, "one").await;
+    let (two, second) = node(&cluster, "two").await;
+    let (three, third) = node(&cluster, "three").await;
     acquainted(&[&one, &two, &three]).await;
     let here = topic(&first);
     let (ear, mut heard) = ear(&first);

@@ -1,11 +1,10 @@
 //! Servers that are written in Java: their jars, which Maven brings once into the user's cache.
-//!
-//! The directory of a version is made under another name and renamed when it is complete, so that
-//! whoever finds it finds all of it, however many tests start at once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use super::cache::cached;
 
 /// The goal that copies a project's jars into a directory.
 const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies";
@@ -24,28 +23,10 @@ pub(super) struct Artifact {
 /// # Panics
 /// If they are not there and cannot be brought.
 pub(super) fn jars(name: &str, artifacts: &[Artifact]) -> PathBuf {
-    let cache = cache();
-    let jars = cache.join(format!("{name}-{}", artifacts[0].version));
-    if jars.is_dir() {
-        return jars;
-    }
-    fs::create_dir_all(&cache).expect("the user's cache can be written");
-    let made = tempfile::Builder::new()
-        .prefix(name)
-        .tempdir_in(&cache)
-        .expect("the user's cache can be written");
-    bring(made.path(), artifacts);
-    // Somebody else may have been faster.
-    if fs::rename(made.path().join("jars"), &jars).is_err() {
-        assert!(jars.is_dir(), "{} cannot be made", jars.display());
-    }
-    jars
-}
-
-fn cache() -> PathBuf {
-    let cache = std::env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty());
-    let cache = cache.map(PathBuf::from).or_else(|| Some(std::env::home_dir()?.join(".cache")));
-    cache.expect("the user has a home").join("althing-tests")
+    cached(&format!("{name}-{}", artifacts[0].version), |directory| {
+        bring(directory, artifacts);
+        directory.join("jars")
+    })
 }
 
 fn bring(directory: &Path, artifacts: &[Artifact]) {

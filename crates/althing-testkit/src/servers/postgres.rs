@@ -14,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+use super::cache::cached;
 use super::one_process::own_address;
 use super::process::{User, family, is_root, signal, user, wait_for_end};
 use super::watcher::Watcher;
@@ -33,6 +34,9 @@ rm -rf "$0""#;
 
 /// A real PostgreSQL in a temporary directory, with a superuser `test`, a database `postgres`, and
 /// every write synced.
+///
+/// Servers of one version begin as copies of one empty database: they have the same system
+/// identifier.
 ///
 /// The server does not run as root, so under root it runs as the user `postgres`, whom Debian's
 /// package brings.
@@ -173,14 +177,25 @@ impl PostgresServer {
         command
     }
 
+    /// Gives it the directory of an empty database, which is made once for a version and copied.
     fn make(&self) {
+        let version = self.command("postgres").arg("--version").output();
+        let version = version.expect("the server can be run").stdout;
+        let version = String::from_utf8_lossy(&version).trim().replace([' ', '/'], "-");
+        let owner = self.user.map_or_else(String::new, |user| format!("-of-{}", user.uid));
+        let empty = cached(&format!("{version}{owner}"), |made| {
+            self.make_anew();
+            run(Command::new("mv").arg(self.data()).arg(made));
+            made.join("data")
+        });
+        run(Command::new("cp").args(["--archive", "--reflink=auto"]).arg(empty).arg(self.data()));
+    }
+
+    fn make_anew(&self) {
         let mut initdb = self.command("initdb");
-        let data = self.data();
         initdb.args(["--username=test", "--auth=trust", "--encoding=UTF8", "--no-locale"]);
         // The cluster itself need not survive; the server syncs what is written to it later.
-        let made = initdb.args(["--no-sync", "--pgdata"]).arg(data).output();
-        let made = made.expect("initdb is beside the server");
-        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        run(initdb.args(["--no-sync", "--pgdata"]).arg(self.data()));
     }
 
     /// Runs the server until it takes connections; otherwise returns what it said.
@@ -214,6 +229,12 @@ impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Runs a program that must succeed.
+fn run(command: &mut Command) {
+    let made = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(made.status.success(), "{command:?}: {}", String::from_utf8_lossy(&made.stderr));
 }
 
 /// The newest version that is installed, or else what the path has.

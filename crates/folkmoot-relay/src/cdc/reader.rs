@@ -1,7 +1,6 @@
 //! Reads one slot, connection after connection, and publishes what it says.
 //!
-//! What has arrived is published together. `done` and `partial` move only once rows are published,
-//! so that nothing is lost and nothing comes twice when a connection ends in the middle.
+//! What has arrived is published together.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::pgoutput::{self, Change, Lsn, Relation, Unreadable};
+use super::progress::{Place, Progress};
 use super::wire::{MESSAGE_BYTES_MAX, Streamed, Wire};
 use super::{Cdc, CdcError, RETRY_AFTER, Row, SILENCE_MAX, STATEMENT_TIMEOUT};
 use crate::durable::RowKey;
@@ -38,17 +38,9 @@ pub(super) struct Reader {
     server_end: Lsn,
     /// By the numbers that the stream gives them.
     relations: HashMap<u32, Relation>,
-    /// By which slot `done` counts.
+    /// The slot that `progress` is about.
     source: Arc<str>,
-    /// All transactions up to here are published.
-    done: Lsn,
-    /// All transactions up to here are read.
-    read_to: Lsn,
-    /// The transaction that is read.
-    now: Option<Transaction>,
-    /// The newest transaction of which rows were published, and how many: a connection may be lost
-    /// in the middle of one.
-    partial: Option<(Lsn, u64)>,
+    progress: Progress,
     /// Rows that are read and not published.
     waiting: Vec<Waiting>,
     waiting_bytes: usize,
@@ -56,19 +48,10 @@ pub(super) struct Reader {
     is_down: bool,
 }
 
-/// A row with its place.
 #[derive(Debug)]
 struct Waiting {
-    commit: Lsn,
-    number: u64,
+    place: Place,
     row: Row,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Transaction {
-    commit: Lsn,
-    /// Rows of it so far.
-    read: u64,
 }
 
 impl Reader {
@@ -81,10 +64,7 @@ impl Reader {
             server_end: 0,
             relations: HashMap::new(),
             source: "".into(),
-            done: 0,
-            read_to: 0,
-            now: None,
-            partial: None,
+            progress: Progress::default(),
             waiting: Vec::new(),
             waiting_bytes: 0,
             is_down: false,
@@ -117,8 +97,8 @@ impl Reader {
         };
         let (mut confirmed, mut confirm_at) = (0, Instant::now());
         let (mut heard, mut is_asked, mut ends) = (Instant::now(), false, false);
-        while !ends || self.is_amid() {
-            let is_idle = confirmed == self.done;
+        while !ends || self.progress.is_amid() {
+            let is_idle = confirmed == self.progress.done();
             let until = if is_idle { heard + SILENCE_MAX } else { confirm_at };
             let next = tokio::select! {
                 next = timeout_at(until, wire.next()) => next,
@@ -138,9 +118,9 @@ impl Reader {
             if !wire.has_more() || self.is_full() || ends {
                 self.publish().await;
             }
-            if is_asked || confirmed != self.done && Instant::now() >= confirm_at {
+            if is_asked || confirmed != self.progress.done() && Instant::now() >= confirm_at {
                 self.confirm(&mut wire).await?;
-                (confirmed, is_asked) = (self.done, false);
+                (confirmed, is_asked) = (self.progress.done(), false);
                 confirm_at = Instant::now() + CONFIRM_EVERY;
             }
         }
@@ -163,9 +143,10 @@ impl Reader {
             tracing::info!(consumer = %self.cdc.name, "the changes are read again");
         }
         self.metrics.is_up.store(true, Ordering::Relaxed);
-        // A transaction that was cut off begins anew, and what was not published comes again.
-        (self.now, self.waiting_bytes) = (None, 0);
+        // What the former connection has brought and was not published comes again.
+        self.progress.begin_anew();
         self.waiting.clear();
+        self.waiting_bytes = 0;
         Ok(wire)
     }
 
@@ -184,9 +165,8 @@ impl Reader {
             }
             Streamed::Keepalive { end, wants_reply } => {
                 self.server_end = self.server_end.max(end);
-                // Between two transactions: nothing of ours is in between.
-                if self.now.is_none() {
-                    self.done = self.done.max(end);
+                self.progress.pass(end);
+                if self.progress.is_between() {
                     self.publish().await;
                 }
                 Ok(wants_reply)
@@ -194,34 +174,25 @@ impl Reader {
         }
     }
 
-    /// Whether some rows of the transaction that is read are published: nobody else would know which.
-    fn is_amid(&self) -> bool {
-        let partial = self.partial.map(|(commit, _)| commit);
-        partial.is_some_and(|commit| self.now.is_some_and(|now| now.commit == commit))
-    }
-
     /// Tells the database that what is published need not be kept.
     async fn confirm(&mut self, wire: &mut Wire) -> Result<(), CdcError> {
         if let Some(ledger) = &self.server.ledger {
-            ledger.advance(&self.source, self.done);
+            ledger.advance(&self.source, self.progress.done());
         }
-        Ok(wire.confirm(self.done).await?)
+        Ok(wire.confirm(self.progress.done()).await?)
     }
 
     fn take(&mut self, change: Change) -> Result<(), CdcError> {
         match change {
             Change::Begin { commit, at_ms } => {
                 self.metrics.committed_ms.store(at_ms, Ordering::Relaxed);
-                self.now = Some(Transaction { commit, read: 0 });
+                self.progress.begin(commit);
             }
             Change::Relation(relation) => {
                 self.relations.insert(relation.id, relation);
             }
             Change::Insert { relation, values } => self.insert(relation, &values)?,
-            Change::Commit { end } => {
-                self.read_to = self.read_to.max(end);
-                self.now = None;
-            }
+            Change::Commit { end } => self.progress.commit(end),
             Change::Other => {}
         }
         Ok(())
@@ -229,11 +200,11 @@ impl Reader {
 
     /// Takes a row up, unless it was published before the connection was lost.
     fn insert(&mut self, relation: u32, values: &[Option<Bytes>]) -> Result<(), CdcError> {
-        let Some((commit, number)) = self.next_row()? else { return Ok(()) };
+        let Some(place) = self.progress.next_row()? else { return Ok(()) };
         let relation = self.relations.get(&relation).ok_or(Unreadable)?;
         if let Some(row) = self.cdc.row(relation, values)? {
             self.waiting_bytes += row.payload.len();
-            self.waiting.push(Waiting { commit, number, row });
+            self.waiting.push(Waiting { place, row });
         }
         Ok(())
     }
@@ -242,7 +213,7 @@ impl Reader {
     async fn pass_over(&mut self, head: Bytes, len: usize) -> Result<(), CdcError> {
         let Some((relation, values)) = pgoutput::read_head(head)? else { return Ok(()) };
         self.publish().await;
-        if let Some((commit, number)) = self.next_row()? {
+        if let Some(place) = self.progress.next_row()? {
             let relation = self.relations.get(&relation).ok_or(Unreadable)?;
             if self.cdc.is_outbox(relation) {
                 let text = format!("a row of {len} bytes is over the limit of {MESSAGE_BYTES_MAX}");
@@ -250,19 +221,9 @@ impl Reader {
                 self.cdc.set_aside(&Row::cut(relation, &values), &error).await;
                 self.metrics.rows.count::<()>(&Err(error));
             }
-            self.partial = Some((commit, number));
+            self.progress.row_is_out(place);
         }
         Ok(())
-    }
-
-    /// The place of the row that comes now; `None`: it was published before the connection was lost.
-    fn next_row(&mut self) -> Result<Option<(Lsn, u64)>, CdcError> {
-        let Some(now) = &mut self.now else { return Err(Unreadable.into()) };
-        now.read += 1;
-        let Transaction { commit, read } = *now;
-        let is_partial =
-            self.partial.is_some_and(|(of, published)| of == commit && read <= published);
-        Ok((commit >= self.done && !is_partial).then_some((commit, read)))
     }
 
     fn is_full(&self) -> bool {
@@ -278,7 +239,7 @@ impl Reader {
                 .waiting
                 .iter()
                 .zip(&methods)
-                .map(|(Waiting { commit, number, row }, method)| feed::Row {
+                .map(|(Waiting { place: (commit, number), row }, method)| feed::Row {
                     key: RowKey { source: self.source.clone(), id: *commit, part: *number },
                     method,
                     payload: &row.payload,
@@ -296,18 +257,17 @@ impl Reader {
                     }
                     Err(error) => self.cdc.set_aside(&one.row, &error).await,
                 }
-                self.partial = Some((one.commit, one.number));
+                self.progress.row_is_out(one.place);
                 done += 1;
             }
             self.waiting.drain(..done);
         }
         self.waiting_bytes = 0;
-        // Also while the next transaction is being read: all rows of the ones before it are out.
-        self.done = self.done.max(self.read_to);
-        if self.now.is_none() {
+        self.progress.all_is_out();
+        if self.progress.is_between() {
             self.metrics.committed_ms.store(0, Ordering::Relaxed);
         }
-        let behind = self.server_end.saturating_sub(self.done);
+        let behind = self.server_end.saturating_sub(self.progress.done());
         self.metrics.lag_bytes.store(behind, Ordering::Relaxed);
     }
 
@@ -317,7 +277,7 @@ impl Reader {
             return;
         }
         let ledger = self.server.ledger.as_ref();
-        self.done = ledger.map_or(0, |ledger| ledger.progress(&source));
-        (self.read_to, self.partial, self.source) = (self.done, None, source);
+        let done = ledger.map_or(0, |ledger| ledger.progress(&source));
+        (self.progress, self.source) = (Progress::from(done), source);
     }
 }

@@ -111,7 +111,8 @@ impl Table {
     }
 
     /// The next rows, each with the length of its payload, and without the payload if that is
-    /// longer than `$3`; and the transaction that has written it. The text is made once for each row, when the row is sent.
+    /// longer than `$3`; and the transaction that has written it. The text is made once for each row,
+    /// when the row is sent.
     pub(super) fn select(&self) -> String {
         format!(
             "SELECT id, method, CASE WHEN octet_length(payload) <= $3 THEN payload END,

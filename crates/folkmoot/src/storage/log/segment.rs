@@ -209,17 +209,26 @@ fn pass_zeros(rest: &mut Pieces<impl Read>) -> io::Result<Option<u64>> {
     let mut passed = 0;
     loop {
         let bytes = rest.ahead(FRAME_LEN_MAX)?;
-        let other = bytes.iter().position(|byte| *byte != 0);
-        if other.is_none() && bytes.len() < FRAME_LEN_MAX {
+        let (zeros, len) = (leading_zeros(bytes), bytes.len());
+        if zeros == len && len < FRAME_LEN_MAX {
             return Ok(None);
         }
-        let zeros = other.unwrap_or(bytes.len()).saturating_sub(MAY_BEGIN);
-        rest.pass(zeros);
-        passed += zeros as u64;
-        if other.is_some() {
+        let passable = zeros.saturating_sub(MAY_BEGIN);
+        rest.pass(passable);
+        passed += passable as u64;
+        if zeros < len {
             return Ok(Some(passed));
         }
     }
+}
+
+/// How many zeros the bytes begin with: a block at a time, because a new segment is all zeros.
+fn leading_zeros(bytes: &[u8]) -> usize {
+    const ZEROS: [u8; 4096] = [0; 4096];
+    let blocks = bytes.chunks_exact(ZEROS.len()).take_while(|block| **block == ZEROS);
+    let whole = blocks.count() * ZEROS.len();
+    let rest = &bytes[whole..];
+    whole + rest.iter().position(|byte| *byte != 0).unwrap_or(rest.len())
 }
 
 /// Looks for an intact record written after `missing` was durable. `at`: how far behind the place
