@@ -95,7 +95,8 @@ test test-rust test-sdk test-sdk-go test-browser test-messenger-browser: export 
 BESIDE = FOLKMOOT_BINARY="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot" $(MAKE) --no-print-directory BUILT=1
 
 # The people in a browser come last and alone: their tests print how fast the client is.
-test: packages web ## every test
+test: ## every test
+	$(MAKE) --no-print-directory -j2 --output-sync=target packages web
 	touch crates/folkmoot/src/http/assets.rs
 	$(MAKE) --no-print-directory test-rust
 	$(BESIDE) -j2 --output-sync=target test-sdk test-web test-hunt-browser test-map-browser test-messenger-browser
