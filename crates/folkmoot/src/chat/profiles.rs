@@ -8,8 +8,8 @@ use folkmoot_protocol::rpc::{ProfileUpdate, RpcError, StatusSet};
 use super::error::{control_failure, failure};
 use crate::attachment::portrait;
 use crate::chat::Identity;
-use crate::storage::Account;
 use crate::storage::contract::Directory;
+use crate::storage::{Account, ControlError};
 use crate::user::UserCalls;
 use crate::wire;
 
@@ -40,7 +40,10 @@ pub(crate) async fn set_picture(by: &Identity, picture: Bytes) -> Result<UserVie
             tell(by, account).await
         }
         Err(error) => {
-            portrait::remove(&by.server, id).await;
+            // The account may have it all the same, if only the answer has not come.
+            if !matches!(error, ControlError::Away(_)) {
+                portrait::remove(&by.server, id).await;
+            }
             Err(control_failure(&error))
         }
     }

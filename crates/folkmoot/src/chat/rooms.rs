@@ -165,8 +165,12 @@ pub(crate) async fn open_direct(by: &Identity, request: DirectOpen) -> Result<Ro
         .await
         .map_err(|error| control_failure(&error))?;
     if direct.is_new {
-        for user in [by.user, peer] {
-            let told = by.server.user(user).joined(direct.room, Seq::from_u64(0)).await;
+        // Both are told, whatever becomes of the other: nobody else would tell them.
+        let told = [peer, by.user].map(|user| {
+            let user = by.server.user(user);
+            async move { user.joined(direct.room, Seq::from_u64(0)).await }
+        });
+        for told in join_all(told).await {
             told.map_err(|error| failure(&error))?;
         }
     }

@@ -89,8 +89,11 @@ pub(crate) async fn devices(by: &Identity) -> Result<DevicesPage, RpcError> {
 /// Signs a device out: its token is worthless, its connections end.
 pub(crate) async fn revoke_device(by: &Identity, device: DeviceId) -> Result<(), RpcError> {
     let removed = by.server.directory().remove_device(by.user, device).await;
-    if !removed.map_err(|error| control_failure(&error))? {
-        return Err(RpcError::new(ErrorCode::NotFound, "no such device"));
+    let removed = removed.map_err(|error| control_failure(&error))?;
+    // Also if it is gone: whoever asks again may have had no answer to the first time.
+    by.server.user(by.user).revoke(device).await.map_err(|error| failure(&error))?;
+    match removed {
+        true => Ok(()),
+        false => Err(RpcError::new(ErrorCode::NotFound, "no such device")),
     }
-    by.server.user(by.user).revoke(device).await.map_err(|error| failure(&error))
 }

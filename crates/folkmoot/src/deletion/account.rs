@@ -102,13 +102,11 @@ impl AccountWork {
         let mut users: Vec<UserId> = found.user_events.iter().map(|(user, _)| *user).collect();
         users.dedup();
         let next = found.next;
+        // Before, because what is erased is not found again when somebody cannot be told; and after,
+        // for those who have loaded it meanwhile.
+        unname(server, user, &rooms, &users).await?;
         server.erasure().erase_names(user, found).await?;
-        for room in rooms {
-            server.room(room).unname(user).await?;
-        }
-        for other in users {
-            server.user(other).forget(Erased::Names(user)).await?;
-        }
+        unname(server, user, &rooms, &users).await?;
         Ok(match (next, is_any_found, self.erase) {
             (Some(from), ..) => Stage::Names { from, is_any_found },
             (None, true, _) => Stage::Names { from: ScanPlace::Begin, is_any_found: false },
@@ -116,6 +114,24 @@ impl AccountWork {
             (None, false, false) => Stage::Account,
         })
     }
+}
+
+/// Has these rooms and users forget the names of a user in memory. All are asked, whoever of them
+/// cannot be.
+async fn unname(
+    server: &Server,
+    user: UserId,
+    rooms: &[RoomId],
+    users: &[UserId],
+) -> Result<(), DeletionError> {
+    let mut outcome = Ok(());
+    for room in rooms {
+        outcome = server.room(*room).unname(user).await.and(outcome);
+    }
+    for other in users {
+        outcome = server.user(*other).forget(Erased::Names(user)).await.and(outcome);
+    }
+    Ok(outcome?)
 }
 
 /// Takes the user out of a room, after its handing over if need be; a room with nobody else goes

@@ -115,11 +115,21 @@ async fn streams(
     let (found, next) = server.erasure().user_events_with(erased, after).await?;
     let mut users: Vec<UserId> = found.iter().map(|(user, _)| *user).collect();
     users.dedup();
+    // Before, because what is erased is not found again when somebody cannot be told; and after, for
+    // those who have loaded it meanwhile.
+    forget(server, &users, erased).await?;
     server.erasure().erase_in_user_events(found, erased).await?;
-    for user in users {
-        server.user(user).forget(erased).await?;
-    }
+    forget(server, &users, erased).await?;
     Ok(next.map_or(Stage::Index, |next| Stage::Streams(Some(next))))
+}
+
+/// Has users forget it in memory. All are asked, whoever of them cannot be.
+async fn forget(server: &Server, users: &[UserId], erased: Erased) -> Result<(), DeletionError> {
+    let mut outcome = Ok(());
+    for user in users {
+        outcome = server.user(*user).forget(erased).await.and(outcome);
+    }
+    Ok(outcome?)
 }
 
 async fn index(server: &Server, room: RoomId) -> Result<(), DeletionError> {

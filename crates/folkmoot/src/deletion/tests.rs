@@ -203,6 +203,21 @@ async fn so_is_one_that_erases_what_was_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_that_moved_just_before_its_room_was_deleted_leaves_no_trace() {
+    let scratch = Scratch::new("cursor");
+    let (server, eve, room) = populated(&scratch.0).await;
+    rooms::delete(&eve, room).await.unwrap();
+    assert!(work(&server).await);
+    // Saves what has moved, as a few seconds would.
+    for user in [ANNA, EVE] {
+        server.user(user).stop().await;
+    }
+    server.embedded().barrier().await.unwrap();
+    assert_eq!(server.embedded().users_with_traces_of(room).await.unwrap(), []);
+    server.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_that_is_decided_twice_is_done_once() {
     let scratch = Scratch::new("twice");
     let (server, eve, room) = populated(&scratch.0.join("data")).await;

@@ -26,10 +26,10 @@ mod uploads;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::middleware;
-use axum::response::IntoResponse;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, patch, post, put};
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::limits::{FRAME_BYTES_MAX, PICTURE_BYTES_MAX, UPLOAD_PIECE_BYTES_MAX};
@@ -81,6 +81,7 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .route("/api/v1/invites/{code}", get(rooms::invite))
         .route("/api/v1/search", get(search::find))
         .route("/api/v1/openapi.json", get(openapi::document))
+        .layer(middleware::from_fn(to_its_end))
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route(SOCKET, get(gateway::websocket))
@@ -90,6 +91,15 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         // The largest body is a message, and the same over the socket; files are streamed.
         .layer(DefaultBodyLimit::max(FRAME_BYTES_MAX))
         .with_state(server)
+}
+
+/// Answers in a task of its own, which goes on when the client hangs up: what is stored would else
+/// be told to nobody, and the devices that a new password signs out would read on.
+async fn to_its_end(request: Request, next: Next) -> Response {
+    match tokio::spawn(next.run(request)).await {
+        Ok(response) => response,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
 }
 
 /// What only administrators may ask for.
@@ -136,4 +146,36 @@ async fn readyz(State(server): State<Arc<Server>>) -> Result<&'static str, Refus
 
 async fn metrics_page(State(server): State<Arc<Server>>) -> impl IntoResponse {
     ([(CONTENT_TYPE, "text/plain; version=0.0.4")], metrics_page::page(&server))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_is_done_to_its_end_when_its_client_hangs_up() {
+        let (begun, mut has_begun) = mpsc::unbounded_channel();
+        let (done, mut is_done) = mpsc::unbounded_channel();
+        let slow = move || async move {
+            begun.send(()).unwrap();
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            done.send(()).unwrap();
+        };
+        let router = Router::new().route("/", get(slow)).layer(middleware::from_fn(to_its_end));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let mut client = TcpStream::connect(address).await.unwrap();
+        client.write_all(b"GET / HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+        has_begun.recv().await.unwrap();
+        drop(client);
+        let within = tokio::time::timeout(Duration::from_secs(10), is_done.recv());
+        assert_eq!(within.await.expect("it goes on"), Some(()));
+    }
 }

@@ -95,20 +95,22 @@ async fn empty(server: &Arc<Server>, room: RoomId) -> Result<(), KeepError> {
 
 async fn expire(server: &Arc<Server>, due: Due) -> Result<(), KeepError> {
     let Due { room, up_to, mentions, .. } = due;
-    match server.room(room).expire(up_to).await? {
-        Ok(_) => {}
+    let mut outcome = match server.room(room).expire(up_to).await {
+        Ok(Ok(_)) => Ok(()),
         // Deleted meanwhile, with all that was said in it.
-        Err(RoomError::NoSuchRoom) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    }
+        Ok(Err(RoomError::NoSuchRoom)) => return Ok(()),
+        Ok(Err(error)) => return Err(error.into()),
+        // It may be done all the same, and is not due again then.
+        Err(error) => Err(error),
+    };
     for (user, seq) in mentions {
         let user = server.user(user);
         // Who is not in memory finds it gone in the store.
         if server.may_be_active(&user) {
-            user.unmentioned(room, seq).await?;
+            outcome = user.unmentioned(room, seq).await.and(outcome);
         }
     }
-    Ok(())
+    Ok(outcome?)
 }
 
 /// Takes the words of what is gone out of the index.

@@ -233,6 +233,27 @@ async fn a_mention_that_waits_for_the_disk_is_dropped_with_its_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_that_meets_a_full_disk_is_saved_once_there_is_room() {
+    let house = House::open("cursor").await;
+    house.say("first").await.unwrap();
+    house.disk.set_broken(Some(ErrorKind::StorageFull));
+    // Its time comes meanwhile.
+    house.server.node().sleep(Duration::from_secs(7)).await;
+    house.disk.set_broken(None);
+    let user = house.server.user(house.anna.user);
+    let healed = async {
+        while user.set_notify(house.room, Notify::Mentions).await.unwrap().is_err() {
+            house.server.node().sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, healed).await.expect("the store recovers");
+    user.stop().await;
+    let membership = user.membership(house.room).await.unwrap().unwrap();
+    assert_eq!(membership.read_seq.as_u64(), 1, "whoever writes has read what stands above it");
+    house.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_before_the_disk_leaves_the_room_as_it_is() {
     let house = House::open("refused").await;
     house.say("first").await.unwrap();

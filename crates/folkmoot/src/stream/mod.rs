@@ -26,7 +26,7 @@ pub(crate) use recovery::{Attached, Missed, Since, events, missed};
 pub(crate) use tail::Tail;
 
 use crate::storage::contract::StreamLog;
-use crate::storage::{AppendError, Offset, Record, WriteEpoch};
+use crate::storage::{Append, AppendError, Offset, Record, WriteEpoch};
 use lane::Lane;
 
 /// Why publishing to a topic of a room or a user cannot be refused.
@@ -86,9 +86,9 @@ impl<P> Stream<P> {
         self.pending.push_back(pending);
     }
 
-    /// Logs something beside the stream, which nobody waits for and which merges in any order.
-    pub(crate) fn log(&self, store: &impl StreamLog, record: &Record) {
-        drop(store.append(self.epoch, record));
+    /// Logs something beside the stream, which merges in any order.
+    pub(crate) fn log(&self, store: &impl StreamLog, record: &Record) -> Append {
+        store.append(self.epoch, record)
     }
 
     /// A future to run beside the actor, if there is something to wait for and nobody waits.

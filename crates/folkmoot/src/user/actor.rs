@@ -172,10 +172,7 @@ impl User {
         if !state.advance(room, seq) {
             return;
         }
-        if self.unsaved.is_empty() {
-            ctx.after(super::settle::SAVE_AFTER, super::settle::SaveCursors);
-        }
-        self.unsaved.insert(room, Unsaved { seq, shown });
+        self.save_later(room, Unsaved { seq, shown }, ctx);
     }
 
     /// Tells the user's devices of a cursor at once; the event that lasts follows with the disk.
@@ -244,6 +241,8 @@ impl User {
         reply: ReplyTo<Result<(), UserError>>,
         ctx: &mut Context<Self>,
     ) {
+        // It would make the room's read state anew after that is erased.
+        self.unsaved.remove(&room);
         match self.state().map(|state| state.room_removed(room)) {
             Ok(Some(change)) => {
                 let reason = chat::LeaveReason::Deleted;

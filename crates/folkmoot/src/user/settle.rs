@@ -8,7 +8,7 @@ use althing::{Context, Handler};
 use super::UserError;
 use super::actor::{Acknowledge, Unsaved, User};
 use super::news::News;
-use crate::storage::{ReadCursor, Record};
+use crate::storage::{AppendError, ReadCursor, Record, RoomId, Seq};
 use crate::stream::{Completed, Settled, of_user};
 
 /// What a crash may forget of read cursors: what was read in it then counts as unread. One record
@@ -19,6 +19,14 @@ pub(super) const SAVE_AFTER: Duration = Duration::from_secs(5);
 /// Time to save the cursors that have moved.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SaveCursors;
+
+/// What became of a cursor on its way to the disk.
+#[derive(Debug)]
+pub(super) struct CursorLogged {
+    room: RoomId,
+    seq: Seq,
+    outcome: Result<(), AppendError>,
+}
 
 impl Handler<Settled> for User {
     type Reply = ();
@@ -56,15 +64,44 @@ impl Handler<SaveCursors> for User {
     }
 }
 
+impl Handler<CursorLogged> for User {
+    type Reply = ();
+
+    async fn handle(&mut self, logged: CursorLogged, ctx: &mut Context<Self>) {
+        let CursorLogged { room, seq, outcome } = logged;
+        let Err(error) = outcome else { return };
+        tracing::debug!(user = %self.id, %room, %error, "a cursor is saved again in a moment");
+        if self.state().is_ok_and(|state| state.rooms.contains_key(room)) {
+            self.save_later(room, Unsaved { seq, shown: None }, ctx);
+        }
+    }
+}
+
 impl User {
-    /// Nobody waits for these: they merge by maximum, whatever becomes of one of them.
+    /// Has a cursor saved a moment later, with what has moved meanwhile. They merge by maximum.
+    pub(super) fn save_later(&mut self, room: RoomId, unsaved: Unsaved, ctx: &mut Context<Self>) {
+        if self.unsaved.is_empty() {
+            ctx.after(SAVE_AFTER, SaveCursors);
+        }
+        let newest = self.unsaved.entry(room).or_insert_with(|| unsaved.clone());
+        if newest.seq < unsaved.seq {
+            *newest = unsaved;
+        }
+    }
+
+    /// No client waits for these.
     pub(super) fn save_cursors(&mut self, ctx: &mut Context<Self>) {
         for (room, Unsaved { seq, shown }) in std::mem::take(&mut self.unsaved) {
             match shown {
                 Some(state) => self.take_read(room, state, ctx),
                 None => {
                     let cursor = Record::Cursor(ReadCursor { user: self.id, room, seq });
-                    self.stream.log(self.ports.streams(), &cursor);
+                    let logged = self.stream.log(self.ports.streams(), &cursor);
+                    ctx.pipe(logged, move |outcome| CursorLogged {
+                        room,
+                        seq,
+                        outcome: outcome.map(drop),
+                    });
                 }
             }
         }
