@@ -180,6 +180,11 @@ impl Block {
         self.find(room).map(|at| self.read(at))
     }
 
+    /// Whether something can be known of a room.
+    pub(crate) fn has_room_for(&self, room: u64) -> bool {
+        self.len() < ROOMS_MAX || self.find(room).is_some()
+    }
+
     /// All entries, in no particular order.
     pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = ReadState> {
         (0..self.len()).map(|at| self.read(at))

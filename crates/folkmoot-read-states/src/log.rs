@@ -81,6 +81,11 @@ impl Log {
         self.shared.append(&record.encode())
     }
 
+    /// A position for `durable`: behind all that was appended.
+    pub(crate) fn position(&self) -> u64 {
+        self.shared.appended()
+    }
+
     /// Waits until the disk has everything before a position.
     pub(crate) async fn durable(&self, position: u64) -> Result<(), LogError> {
         self.shared.want(position);

@@ -115,10 +115,7 @@ fn begin(states: &ReadStates, command: Command) -> Pending {
         }
         Command::Forget(place) => one(place.user, place.room, Change::Forget),
         Command::Mention(command) => {
-            let change = Change::Mention { message: command.message };
-            let changed =
-                command.users.iter().map(|user| states.change(*user, command.room, change));
-            match changed.collect() {
+            match states.mention(&command.users, command.room, command.message) {
                 Ok(changes) => Pending::Changes(changes),
                 Err(error) => Pending::Failed(error),
             }

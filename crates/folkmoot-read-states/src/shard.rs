@@ -43,7 +43,8 @@ pub(crate) struct Shard {
     bytes: usize,
     /// The number of the last change.
     version: u64,
-    /// Users with changes, once each, with the time of the first one.
+    /// Users with changes, once each, with the time of the first one; in the order of that, because
+    /// only the front is looked at. Who comes in with older changes is due at once: time 0.
     dirty: VecDeque<(u64, u64)>,
     leaving: HashMap<u64, Block>,
     /// Those of them of whom no write is under way.
@@ -61,6 +62,15 @@ pub(crate) struct Applied {
     pub(crate) state: Option<ReadState>,
     /// The number of the change; `None` if it changed nothing.
     pub(crate) version: Option<u64>,
+}
+
+/// Whether a change has to be admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It is refused when too much waits.
+    Asked,
+    /// It was admitted with others, and is made though more waits since: some may exceed the limit.
+    Given,
 }
 
 /// Who may bring a user into memory.
@@ -89,6 +99,16 @@ impl Shard {
         }
     }
 
+    /// Whether a change to a user in a room, of which nothing may be known yet, would be made now.
+    pub(crate) fn admits(&self, user: u64, room: u64) -> Result<(), ReadStatesError> {
+        match self.table.get(user).or_else(|| self.leaving.get(&user)) {
+            Some(block) if block.has_room_for(room) => Ok(()),
+            Some(_) => Err(ReadStatesError::TooManyRooms { user }),
+            None if self.deltas_len < self.limits.deltas_max => Ok(()),
+            None => Err(ReadStatesError::Busy { waiting: self.deltas_len }),
+        }
+    }
+
     /// Applies a change, to memory or to what will be merged when the user is loaded.
     #[inline]
     pub(crate) fn change(
@@ -96,11 +116,12 @@ impl Shard {
         user: u64,
         room: u64,
         change: Change,
+        admission: Admission,
         clock: &Clock,
     ) -> Result<Applied, ReadStatesError> {
         let version = self.version + 1;
         let Some(block) = self.table.get_mut(user) else {
-            return self.change_absent(user, room, change, clock);
+            return self.change_absent(user, room, change, admission, clock);
         };
         let bytes_before = block.bytes();
         let (state, changed) = if let Change::Forget = change {
@@ -129,12 +150,13 @@ impl Shard {
         user: u64,
         room: u64,
         change: Change,
+        admission: Admission,
         clock: &Clock,
     ) -> Result<Applied, ReadStatesError> {
-        if self.come_back(user, clock) {
-            return self.change(user, room, change, clock);
+        if self.come_back(user) {
+            return self.change(user, room, change, admission, clock);
         }
-        if self.deltas_len >= self.limits.deltas_max {
+        if admission == Admission::Asked && self.deltas_len >= self.limits.deltas_max {
             return Err(ReadStatesError::Busy { waiting: self.deltas_len });
         }
         self.version += 1;
@@ -149,12 +171,12 @@ impl Shard {
     }
 
     /// Takes back a user who was about to leave.
-    fn come_back(&mut self, user: u64, clock: &Clock) -> bool {
+    fn come_back(&mut self, user: u64) -> bool {
         let Some(mut block) = self.leaving.remove(&user) else { return false };
         self.leaving_due.remove(&user);
         block.set(Flag::Referenced, true);
         self.bytes += block.bytes();
-        self.dirty.push_back((user, clock.now_ms()));
+        self.dirty.push_front((user, 0));
         self.table.insert(user, block);
         true
     }
@@ -180,8 +202,8 @@ impl Shard {
         Some(block.get(room))
     }
 
-    pub(crate) fn begin_load(&mut self, user: u64, clock: &Clock) -> Load {
-        if self.table.get(user).is_some() || self.come_back(user, clock) {
+    pub(crate) fn begin_load(&mut self, user: u64) -> Load {
+        if self.table.get(user).is_some() || self.come_back(user) {
             return Load::There;
         }
         if let Some(others) = self.loading.get(&user) {
@@ -199,12 +221,7 @@ impl Shard {
     }
 
     /// Ends a load: takes the user in with what the store had, and merges what happened meanwhile.
-    pub(crate) fn loaded(
-        &mut self,
-        user: u64,
-        row: Option<Row>,
-        clock: &Clock,
-    ) -> Result<(), ReadStatesError> {
+    pub(crate) fn loaded(&mut self, user: u64, row: Option<Row>) -> Result<(), ReadStatesError> {
         self.not_loaded(user);
         let row = row.unwrap_or_else(|| Row { user, version: 0, entries: Vec::new() });
         let mut block = Block::new(&row.entries, row.version);
@@ -221,7 +238,7 @@ impl Shard {
             }
             block.set_version(deltas.version);
             block.set(Flag::Dirty, true);
-            self.dirty.push_back((user, deltas.since_ms.min(clock.now_ms())));
+            self.dirty.push_front((user, 0));
         }
         self.bytes += block.bytes();
         self.table.insert(user, block);

@@ -14,7 +14,7 @@ use crate::change::Change;
 use crate::error::ReadStatesError;
 use crate::flush;
 use crate::log::{Log, LogError, Record};
-use crate::shard::{Applied, Limits, Load, Shard, Sizes};
+use crate::shard::{Admission, Applied, Limits, Load, Shard, Sizes};
 use crate::store::RowStore;
 use crate::table::spread;
 
@@ -143,16 +143,48 @@ impl ReadStates {
     /// `TooManyRooms`, `Busy` and `TakenOver`; nothing was changed then.
     #[inline]
     pub fn change(&self, user: u64, room: u64, change: Change) -> Result<Changed, ReadStatesError> {
+        self.change_by(user, room, change, Admission::Asked)
+    }
+
+    #[inline]
+    fn change_by(
+        &self,
+        user: u64,
+        room: u64,
+        change: Change,
+        admission: Admission,
+    ) -> Result<Changed, ReadStatesError> {
         self.shared.check_ours()?;
         let mut shard = self.shared.shard(user).lock();
-        let Applied { state, version } = shard.change(user, room, change, &self.shared.clock)?;
+        let clock = &self.shared.clock;
+        let Applied { state, version } = shard.change(user, room, change, admission, clock)?;
         // Under the shard's lock: a user's records are in the log in their order.
-        let position = match (&self.shared.log, version) {
-            (Some(log), Some(version)) => Some(log.append(&Record { user, room, version, change })),
-            _ => None,
-        };
+        let position = self.shared.log.as_ref().map(|log| match version {
+            Some(version) => log.append(&Record { user, room, version, change }),
+            // It says so because of an earlier one, which may not be on the disk yet.
+            None => log.position(),
+        });
         drop(shard);
         Ok(Changed { state, position })
+    }
+
+    /// A message mentions users in a room: changes all of them, or none.
+    ///
+    /// # Errors
+    /// As `change`; nothing was changed then.
+    pub fn mention(
+        &self,
+        users: &[u64],
+        room: u64,
+        message: u64,
+    ) -> Result<Vec<Changed>, ReadStatesError> {
+        for user in users {
+            self.shared.shard(*user).lock().admits(*user, room)?;
+        }
+        let change = Change::Mention { message };
+        let changed =
+            users.iter().map(|user| self.change_by(*user, room, change, Admission::Given));
+        changed.collect()
     }
 
     /// Waits until a crash cannot undo a change. Without a log it returns at once.
@@ -247,7 +279,7 @@ impl Shared {
 
     /// Brings a user into memory.
     pub(crate) async fn load(&self, user: u64) -> Result<(), ReadStatesError> {
-        let begun = self.shard(user).lock().begin_load(user, &self.clock);
+        let begun = self.shard(user).lock().begin_load(user);
         match begun {
             Load::There => return Ok(()),
             Load::Others(ended) => {
@@ -260,7 +292,7 @@ impl Shared {
         let row = self.store.load(user).await?;
         std::mem::forget(loading);
         let mut shard = self.shard(user).lock();
-        let loaded = shard.loaded(user, row, &self.clock);
+        let loaded = shard.loaded(user, row);
         let is_wanted = shard.is_leaving() || loaded.is_err();
         drop(shard);
         if is_wanted {

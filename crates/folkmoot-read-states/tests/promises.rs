@@ -84,6 +84,70 @@ async fn a_durable_change_survives_a_crash() {
     }
 }
 
+/// A user is brought into memory with older changes while others, who were changed later, wait for
+/// the store.
+#[tokio::test]
+async fn the_log_forgets_only_what_its_round_has_stored() {
+    let (before, after) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = Faulty::new(SqliteRows::open(&before.path().join("read-states.db")).unwrap());
+    let states = ReadStates::open(store.clone(), with_log(before.path())).await.unwrap();
+    // In every shard somebody.
+    for user in 0..1_000 {
+        _ = states.all(user).await.unwrap();
+    }
+    let changed = states.change(5_000, 7, mention(1)).unwrap();
+    states.durable(changed).await.unwrap();
+    store.hold_loads(true);
+    let loads = store.loads();
+    let round = tokio::spawn({
+        let states = states.clone();
+        async move { states.store_all().await }
+    });
+    while store.loads() == loads {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    for user in 0..1_000 {
+        _ = states.change(user, 7, acknowledge(1, 0)).unwrap();
+    }
+    store.hold_loads(false);
+    round.await.unwrap().unwrap();
+    support::copy(before.path(), after.path());
+    let states = open(after.path(), with_log(after.path())).await;
+    assert_eq!(states.one(5_000, 7).await.unwrap().mentions, 1);
+}
+
+#[tokio::test]
+async fn a_change_that_changes_nothing_waits_for_what_it_relies_on() {
+    let (before, after) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let states = open(before.path(), with_log(before.path())).await;
+    _ = states.all(1).await.unwrap();
+    _ = states.change(1, 7, acknowledge(10, 0)).unwrap();
+    let again = states.change(1, 7, acknowledge(9, 0)).unwrap();
+    states.durable(again).await.unwrap();
+    support::copy(before.path(), after.path());
+    let states = open(after.path(), with_log(after.path())).await;
+    assert_eq!(states.one(1, 7).await.unwrap().last_read, 10);
+}
+
+#[tokio::test]
+async fn a_mention_of_many_counts_for_all_of_them_or_for_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options { waiting_max: 64, ..Options::default() };
+    let states = open(directory.path(), options).await;
+    _ = states.all(1).await.unwrap();
+    // One change may wait in a shard.
+    _ = states.change(2, 6, mention(1)).unwrap();
+    let refused = states.mention(&[1, 2], 7, 1);
+    assert_eq!(refused, Err(ReadStatesError::Busy { waiting: 1 }));
+    assert_eq!(states.one(1, 7).await.unwrap().mentions, 0);
+    states.store_all().await.unwrap();
+    _ = states.mention(&[1, 2], 7, 1).unwrap();
+    for user in [1, 2] {
+        assert_eq!(states.one(user, 7).await.unwrap().mentions, 1);
+    }
+}
+
 #[tokio::test]
 async fn a_torn_tail_of_the_log_loses_only_what_was_not_durable() {
     let directory = tempfile::tempdir().unwrap();

@@ -52,6 +52,10 @@ impl Shared {
         position
     }
 
+    pub(super) fn appended(&self) -> u64 {
+        self.state.lock().appended
+    }
+
     /// Says that somebody waits until the disk has everything before a position.
     pub(super) fn want(&self, position: u64) {
         let mut state = self.state.lock();

@@ -29,6 +29,7 @@ pub(crate) struct Faulty {
     fails_every: AtomicU32,
     calls: AtomicU32,
     saved: watch::Sender<Vec<u64>>,
+    holds_loads: watch::Sender<bool>,
 }
 
 impl Faulty {
@@ -40,6 +41,7 @@ impl Faulty {
             fails_every: AtomicU32::new(u32::MAX),
             calls: AtomicU32::new(0),
             saved: watch::Sender::default(),
+            holds_loads: watch::Sender::default(),
         })
     }
 
@@ -49,6 +51,11 @@ impl Faulty {
 
     pub(crate) fn fail_saves(&self, on: bool) {
         self.fails_saves.store(on, SeqCst);
+    }
+
+    /// Answers no load until it is told to go on.
+    pub(crate) fn hold_loads(&self, on: bool) {
+        self.holds_loads.send_replace(on);
     }
 
     /// Fails the nth of so many calls.
@@ -75,7 +82,14 @@ fn away<T: Send + 'static>(doing: &'static str) -> Answer<T> {
 impl RowStore for Faulty {
     fn load(&self, user: u64) -> Answer<Option<Row>> {
         self.loads.fetch_add(1, SeqCst);
-        if self.is_down() { away("load a row") } else { self.rows.load(user) }
+        if self.is_down() {
+            return away("load a row");
+        }
+        let (loading, mut held) = (self.rows.load(user), self.holds_loads.subscribe());
+        Box::pin(async move {
+            held.wait_for(|is_held| !is_held).await.unwrap();
+            loading.await
+        })
     }
 
     fn save(&self, rows: Vec<Row>) -> Answer<()> {
