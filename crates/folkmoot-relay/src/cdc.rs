@@ -24,7 +24,7 @@ use crate::outbox::OutboxError;
 use crate::outbox::table::{Table, quoted};
 use crate::server::Server;
 use crate::settings::{CdcSettings, ConsumerSettings, SettingsError};
-use pgoutput::{Relation, Unreadable};
+use pgoutput::{Lsn, Relation, Unreadable};
 use reader::Reader;
 use wire::WireError;
 
@@ -47,6 +47,11 @@ pub(crate) struct Cdc {
 /// Why nothing can be read at the moment.
 #[derive(Debug, thiserror::Error)]
 enum CdcError {
+    #[error(
+        "the database's log ends at {end:x}, and was published up to {done:x}: the database was \
+         brought back from an older state. What its slot has is published from there on"
+    )]
+    WentBack { done: Lsn, end: Lsn },
     #[error("{0}")]
     Wire(#[from] WireError),
     #[error("{0}")]
@@ -104,8 +109,9 @@ impl Cdc {
         Ok(client)
     }
 
-    /// Makes table, publication and slot, as far as they are missing; returns which slot it is.
-    async fn prepare(&self) -> Result<Arc<str>, CdcError> {
+    /// Makes table, publication and slot, as far as they are missing; returns which slot it is, and
+    /// how far.
+    async fn prepare(&self) -> Result<Slot, CdcError> {
         let client = self.client().await?;
         // Nodes that start together would meet what one of them is making. Ends with the connection.
         client.batch_execute("SELECT pg_advisory_lock(hashtext('folkmoot relay'), 1)").await?;
@@ -133,7 +139,7 @@ impl Cdc {
         if state.is_some() && !is_lost {
             // Also one that somebody else made, or a relay that was killed just then.
             client.execute(note, &[slot]).await?;
-            return source(&client, slot).await;
+            return Slot::of(&client, slot).await;
         }
         // A slot that was there once and is not would hide what it has missed.
         let known = "SELECT 1 FROM folkmoot_relay_slots WHERE slot = $1";
@@ -143,7 +149,14 @@ impl Cdc {
         let made = "SELECT pg_create_logical_replication_slot($1, 'pgoutput')";
         client.query_one(made, &[slot]).await?;
         client.execute(note, &[slot]).await?;
-        source(&client, slot).await
+        Slot::of(&client, slot).await
+    }
+
+    /// Has the slot go by another name from now on: its log is another one.
+    async fn rename_slot(&self) -> Result<(), CdcError> {
+        let renamed = "UPDATE folkmoot_relay_slots SET made_at = clock_timestamp() WHERE slot = $1";
+        self.client().await?.execute(renamed, &[&self.settings.slot_name]).await?;
+        Ok(())
     }
 }
 
@@ -167,13 +180,31 @@ impl Cdc {
     }
 }
 
-/// The slot with the time at which it was noted: another one of the same name, perhaps of another
-/// database, has other places in its log.
-async fn source(client: &Client, slot: &str) -> Result<Arc<str>, CdcError> {
-    let made = "SELECT (extract(epoch FROM made_at) * 1000000)::bigint
-                FROM folkmoot_relay_slots WHERE slot = $1";
-    let made: i64 = client.query_one(made, &[&slot]).await?.get(0);
-    Ok(format!("cdc/{slot}/{made}").into())
+/// A slot as the database has it.
+#[derive(Debug)]
+struct Slot {
+    /// Its name with the time at which it was noted: another one of the same name, perhaps of
+    /// another database, has other places in its log.
+    source: Arc<str>,
+    /// All transactions up to here were published, by whichever relay.
+    confirmed: Lsn,
+    /// Where the database's log ends.
+    end: Lsn,
+}
+
+impl Slot {
+    async fn of(client: &Client, slot: &str) -> Result<Self, CdcError> {
+        let asked = "SELECT (extract(epoch FROM made_at) * 1000000)::bigint,
+                            (coalesce(confirmed_flush_lsn, '0/0') - '0/0')::bigint,
+                            (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()
+                                  ELSE pg_current_wal_flush_lsn() END - '0/0')::bigint
+                     FROM folkmoot_relay_slots JOIN pg_replication_slots ON slot_name = slot
+                     WHERE slot = $1";
+        let row = client.query_one(asked, &[&slot]).await?;
+        let place = |column| row.get::<_, i64>(column).cast_unsigned();
+        let source = format!("cdc/{slot}/{}", row.get::<_, i64>(0)).into();
+        Ok(Self { source, confirmed: place(1), end: place(2) })
+    }
 }
 
 /// A row of the outbox.

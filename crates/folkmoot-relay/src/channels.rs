@@ -119,7 +119,7 @@ impl Channels {
 
     fn take_over(&mut self, found: Vec<FoundChannel>, now: u64) {
         for (name, restored, keep) in found {
-            self.channels.entry(name.clone()).or_default().restore(restored, keep);
+            self.channels.entry(name.clone()).or_default().restore(restored, keep, now);
             self.look_later(&name, now);
         }
     }

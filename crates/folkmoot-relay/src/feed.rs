@@ -30,7 +30,15 @@ pub(crate) async fn publish(
     metrics: &ConsumerMetrics,
     rows: &[Row<'_>],
 ) -> Vec<Result<(), RpcError>> {
-    let read = |row: &Row<'_>| asked(server, row.method, row.payload, &row.key);
+    let read = |row: &Row<'_>| {
+        let mut asked = asked(server, row.method, row.payload, &row.key)?;
+        if server.hub.nodes().is_some() {
+            // Of several nodes another one may read it again, and the owner of the channel knows it.
+            let RowKey { source, id, part } = &row.key;
+            asked.name(&format!("{source}/{id}/{part:x}").into());
+        }
+        Ok(asked)
+    };
     publish_asked(server, metrics, rows.iter().map(read).collect()).await
 }
 

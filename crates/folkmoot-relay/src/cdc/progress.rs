@@ -29,6 +29,11 @@ impl Progress {
         self.done
     }
 
+    /// All up to there was published, by whichever relay.
+    pub(super) fn is_out_to(&mut self, confirmed: Lsn) {
+        self.done = self.done.max(confirmed);
+    }
+
     /// The connection has ended: the next one begins with the first transaction that is not
     /// published whole, whatever was read of it and of those after it.
     pub(super) fn begin_anew(&mut self) {
@@ -116,6 +121,17 @@ mod tests {
         assert_eq!(progress.done(), 21);
         assert_eq!(read(&mut progress, 30, 2), [(30, 2)]);
         assert_eq!(read(&mut progress, 40, 1), [(40, 1)]);
+    }
+
+    #[test]
+    fn what_another_relay_has_published_does_not_come_again() {
+        let mut progress = Progress::from(10);
+        progress.is_out_to(30);
+        progress.begin_anew();
+        assert_eq!(read(&mut progress, 20, 1), []);
+        assert_eq!(read(&mut progress, 30, 1), [(30, 1)]);
+        progress.is_out_to(5);
+        assert_eq!(progress.done(), 30);
     }
 
     #[test]

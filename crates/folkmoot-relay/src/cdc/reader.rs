@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::pgoutput::{self, Change, Lsn, Relation, Unreadable};
 use super::progress::{Place, Progress};
 use super::wire::{MESSAGE_BYTES_MAX, Streamed, Wire};
-use super::{Cdc, CdcError, RETRY_AFTER, Row, SILENCE_MAX, STATEMENT_TIMEOUT};
+use super::{Cdc, CdcError, RETRY_AFTER, Row, SILENCE_MAX, STATEMENT_TIMEOUT, Slot};
 use crate::durable::RowKey;
 use crate::feed;
 use crate::metrics::ConsumerMetrics;
@@ -134,8 +134,8 @@ impl Reader {
     /// A connection on which the slot is read from where it was left.
     async fn open(&mut self) -> Result<Wire, CdcError> {
         let prepared = timeout(STATEMENT_TIMEOUT, self.cdc.prepare()).await;
-        let source = prepared.unwrap_or(Err(OutboxError::Timeout.into()))?;
-        self.follow_slot(source);
+        let slot = prepared.unwrap_or(Err(OutboxError::Timeout.into()))?;
+        self.follow_slot(slot).await?;
         let mut wire = Wire::connect(&self.cdc.database).await?;
         let settings = &self.cdc.settings;
         wire.replicate(&settings.slot_name, &settings.publication_name).await?;
@@ -272,12 +272,19 @@ impl Reader {
     }
 
     /// Goes on where this slot was left, be it by an earlier process.
-    fn follow_slot(&mut self, source: Arc<str>) {
-        if self.source == source {
-            return;
+    async fn follow_slot(&mut self, slot: Slot) -> Result<(), CdcError> {
+        let Slot { source, confirmed, end } = slot;
+        if self.source != source {
+            let ledger = self.server.ledger.as_ref();
+            let done = ledger.map_or(0, |ledger| ledger.progress(&source));
+            (self.progress, self.source) = (Progress::from(done), source);
         }
-        let ledger = self.server.ledger.as_ref();
-        let done = ledger.map_or(0, |ledger| ledger.progress(&source));
-        (self.progress, self.source) = (Progress::from(done), source);
+        let done = self.progress.done();
+        if done > end {
+            self.cdc.rename_slot().await?;
+            return Err(CdcError::WentBack { done, end });
+        }
+        self.progress.is_out_to(confirmed);
+        Ok(())
     }
 }

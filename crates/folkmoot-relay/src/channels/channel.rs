@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::across::Across;
 use super::delta::Deltas;
 use super::subscribers::Subscribers;
-use super::{Heard, MovedChannel, MovedKey, Position, Post, Present};
+use super::{Heard, KEYS_KEPT_MS, MovedChannel, MovedKey, Position, Post, Present};
 use crate::connection::Connection;
 use crate::durable::Restored;
 use crate::epoch::Epochs;
@@ -163,13 +163,14 @@ impl Channel {
     }
 
     /// Takes over what was found on disk.
-    pub(super) fn restore(&mut self, restored: Restored, keep: Keep) {
+    pub(super) fn restore(&mut self, restored: Restored, keep: Keep, now: u64) {
         let stream = Stream::restored(&restored, keep);
         let epoch = stream.epoch();
         (self.stream, self.is_durable) = (Some(Box::new(stream)), true);
         self.version = restored.version;
         for (key, offset, until) in restored.keys {
-            self.remember(key, Position { offset, epoch }, until);
+            // The clock by which that was reckoned may have been ahead.
+            self.remember(key, Position { offset, epoch }, until.min(now + KEYS_KEPT_MS));
         }
     }
 
@@ -192,13 +193,14 @@ impl Channel {
     }
 
     /// Takes over what another owner had of it.
-    pub(super) fn arrive(&mut self, moved: MovedChannel) {
+    pub(super) fn arrive(&mut self, moved: MovedChannel, now: u64) {
         if let Some(position) = moved.position {
             self.stream = Some(Box::new(Stream::moved(position, &moved)));
         }
         self.version = moved.version.map(Arc::new);
         for MovedKey { key, position, until } in moved.keys {
-            self.remember(key, position, until);
+            // The other node's clock may be ahead.
+            self.remember(key, position, until.min(now + KEYS_KEPT_MS));
         }
     }
 

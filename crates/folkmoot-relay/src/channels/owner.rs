@@ -70,12 +70,12 @@ impl Owner {
     }
 
     /// Takes over what the former life has handed on; the names of its channels.
-    fn arrive(&mut self) -> Vec<Arc<str>> {
+    fn arrive(&mut self, now: u64) -> Vec<Arc<str>> {
         let Some(shelf) = self.nodes.take_moved(self.shard) else { return Vec::new() };
         self.channels.epochs = Epochs::after(shelf.epochs);
         let known = shelf.channels.into_iter().map(|moved| {
             let name = moved.name.clone();
-            self.channels.channels.entry(name.clone()).or_default().arrive(moved);
+            self.channels.channels.entry(name.clone()).or_default().arrive(moved, now);
             name
         });
         known.collect()
@@ -242,7 +242,7 @@ impl Owner {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
         ctx.every(SWEEP_EVERY, Sweep);
         let now = ctx.now().0;
-        let known = self.arrive();
+        let known = self.arrive(now);
         let (shard, life) = (self.shard, self.life);
         let mut asked = JoinSet::new();
         for site in self.nodes.everyone().await {

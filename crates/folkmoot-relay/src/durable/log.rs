@@ -65,8 +65,16 @@ impl Log {
         let directory = directory.to_owned();
         let (file, written, reserved) = (None, 0, 0);
         let mut log = Self { directory, _lock: lock, segments, file, written, reserved };
+        log.sync_former()?;
         log.begin()?;
         Ok(log)
+    }
+
+    /// Has on disk what was found. It counts from now on, and a process that was killed between its
+    /// write and its sync has left it with the system alone.
+    fn sync_former(&self) -> io::Result<()> {
+        let Some(Segment { number, .. }) = self.segments.last() else { return Ok(()) };
+        OpenOptions::new().write(true).open(path(&self.directory, *number))?.sync_data()
     }
 
     /// Hands on the bodies of all frames that are on disk.

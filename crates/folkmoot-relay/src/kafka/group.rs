@@ -198,7 +198,9 @@ impl Group {
             }
             finished.push((name, progress));
         }
-        if self.metrics.is_up.load(Ordering::Relaxed) {
+        // Nobody would answer. Whatever else is wrong, with another topic perhaps, is no reason.
+        let is_away = self.trouble.lock().as_ref().is_some_and(Trouble::is_away);
+        if !is_away {
             self.commit(consumer, finished.iter().cloned(), CommitMode::Sync);
         }
         for ((topic, number), progress) in finished {

@@ -41,6 +41,11 @@ impl Trouble {
         is_news
     }
 
+    /// Whether no broker can be reached.
+    pub(super) fn is_away(&self) -> bool {
+        self.why == Why::Away
+    }
+
     /// Whether records show that it is over.
     pub(super) fn ends_with_records(&self) -> bool {
         self.why != Why::Away
