@@ -3,6 +3,9 @@
 //! It waits beside its actor: whoever writes it looks here, so that nothing is written twice or out
 //! of order. What an actor has not written when it ends is written when its state is dropped; a
 //! crash loses it.
+//!
+//! A turn that the store could not take is kept as it is, and goes before all else when something
+//! is written next. Until then changes do not wait: a crash loses those of one window.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +13,17 @@ use std::time::Duration;
 use althing::{Actor, Context, Handler, Node};
 use parking_lot::Mutex;
 
-use crate::store::{Store, StoreError, Turn};
+use crate::store::{Answer, Store, StoreError, Turn};
 
 /// When a turn's changes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writes {
     /// With the turn: what it lets out waits until they are durable.
     Through,
-    /// At most so much later, together with those of the turns in between: a crash loses the
-    /// changes of that time, though their replies have left. A turn that leaves a letter, sets a
-    /// reminder or keeps a reply is written through, with what waits.
+    /// So much later, together with those of the turns in between: a crash loses the changes of
+    /// that time, though their replies have left. A turn that leaves a letter, sets a reminder or
+    /// keeps a reply is written through, with what waits. What the store could not take is kept and
+    /// tried again; until it is taken, changes are written through.
     Behind(Duration),
 }
 
@@ -32,13 +36,39 @@ pub(crate) struct Behind {
 
 #[derive(Default)]
 struct Waiting {
+    /// What the store was given and has not taken. Nothing is added to it: its number is given out,
+    /// and so may be the next one.
+    refused: Option<Turn>,
     turn: Option<Turn>,
     failure: Option<StoreError>,
+    /// Whether somebody will come to write.
+    has_writer: bool,
+    /// Whether the state was dropped.
+    is_over: bool,
+}
+
+/// What waited, for one who writes it with more.
+pub(crate) struct Earlier {
+    /// The store's answer to what it has not taken before, and was given again.
+    pub(crate) again: Option<Answer<()>>,
+    /// What was to be written next.
+    pub(crate) turn: Option<Turn>,
+}
+
+/// Whether something is left to be written.
+enum Left {
+    Nothing,
+    Something,
 }
 
 impl Behind {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Self { store, waiting: Arc::default() }
+    }
+
+    /// Whether changes may wait: nothing does that the store has not taken.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.waiting.lock().refused.is_none()
     }
 
     /// Has a turn wait, together with the one that waits already; `make` makes it if none does, and
@@ -57,41 +87,90 @@ impl Behind {
         if let Some(failure) = waiting.failure.take() {
             return Err(failure);
         }
-        let is_first = waiting.turn.is_none();
         add(waiting.turn.get_or_insert_with(make));
+        let has_writer = std::mem::replace(&mut waiting.has_writer, true);
         // Released before telling: the writer looks here.
         drop(waiting);
-        if is_first {
-            let writer = node.spawn(Writer { behind: self.clone() });
-            // A new actor's mailbox has room; on a node that ends, the drop of the state writes.
-            _ = writer.send(WriteAfter(window)).try_tell();
+        if !has_writer {
+            self.write_after(node, window);
         }
         Ok(())
     }
 
-    /// Takes what waits, to write it with more.
-    pub(crate) fn take(&self) -> Option<Turn> {
-        self.waiting.lock().turn.take()
+    fn write_after(&self, node: &Node, window: Duration) {
+        let writer = node.spawn(Writer { behind: self.clone() });
+        // A new actor's mailbox has room; on a node that ends, the drop of the state writes.
+        _ = writer.send(WriteAfter(window)).try_tell();
+    }
+
+    /// Takes what waits, to write it with more. What the store has not taken goes to it at once.
+    pub(crate) fn take(&self) -> Earlier {
+        let mut waiting = self.waiting.lock();
+        let turn = waiting.turn.take();
+        let again = waiting.refused.take().map(|refused| self.commit_again(refused));
+        Earlier { again, turn }
+    }
+
+    fn commit_again(&self, refused: Turn) -> Answer<()> {
+        let (behind, answer) = (self.clone(), self.store.commit(refused.clone()));
+        Box::pin(async move {
+            let answered = answer.await;
+            if let Err(StoreError::Unavailable(_)) = answered {
+                behind.waiting.lock().refused = Some(refused);
+            }
+            answered
+        })
     }
 
     /// Writes what waits, whatever comes of it: for a state that is dropped.
     pub(crate) fn write_at_last(&self) {
-        if let Some(turn) = self.take() {
+        let mut waiting = self.waiting.lock();
+        waiting.is_over = true;
+        for turn in [waiting.refused.take(), waiting.turn.take()].into_iter().flatten() {
             // To drop the answer takes nothing back.
             drop(self.store.commit(turn));
         }
     }
 
-    async fn write(&self) {
-        let answer = {
+    /// Writes what the store has not taken, and then what waits.
+    async fn write(&self) -> Left {
+        loop {
+            let (is_again, turn, answer) = {
+                let mut waiting = self.waiting.lock();
+                let refused = waiting.refused.take();
+                let is_again = refused.is_some();
+                let Some(turn) = refused.or_else(|| waiting.turn.take()) else {
+                    return waiting.end_round();
+                };
+                // Called under the lock: commits take effect in the order of their calls.
+                (is_again, turn.clone(), self.store.commit(turn))
+            };
+            let answered = answer.await;
             let mut waiting = self.waiting.lock();
-            // Called under the lock: commits take effect in the order of their calls.
-            let Some(turn) = waiting.turn.take() else { return };
-            self.store.commit(turn)
-        };
-        if let Err(failure) = answer.await {
-            tracing::warn!(%failure, "what was to be written behind is lost");
-            self.waiting.lock().failure = Some(failure);
+            match answered {
+                Ok(()) if is_again => {}
+                Ok(()) => return waiting.end_round(),
+                Err(StoreError::Unavailable(why)) if !waiting.is_over => {
+                    tracing::warn!(%why, "what was to be written behind is tried again");
+                    waiting.refused = Some(turn);
+                    return waiting.end_round();
+                }
+                Err(failure) => {
+                    tracing::warn!(%failure, "what was to be written behind is lost");
+                    waiting.failure = Some(failure);
+                    return waiting.end_round();
+                }
+            }
+        }
+    }
+}
+
+impl Waiting {
+    fn end_round(&mut self) -> Left {
+        self.has_writer = self.refused.is_some() || self.turn.is_some();
+        match self.has_writer {
+            true => Left::Something,
+            false => Left::Nothing,
         }
     }
 }
@@ -112,7 +191,9 @@ impl Handler<WriteAfter> for Writer {
 
     async fn handle(&mut self, WriteAfter(window): WriteAfter, ctx: &mut Context<Self>) {
         ctx.node().sleep(window).await;
-        self.behind.write().await;
+        if let Left::Something = self.behind.write().await {
+            self.behind.write_after(&ctx.node(), window);
+        }
         ctx.stop();
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use althing::{Actor, ActorError, ActorId, Commit, Epoch, Node, Start, WeakNode};
 
-use crate::behind::{Behind, Writes};
+use crate::behind::{Behind, Earlier, Writes};
 use crate::post::Post;
 use crate::saved::{LoadError, State};
 use crate::store::{Event, Kept, Snapshot, Store, Turn};
@@ -84,16 +84,23 @@ impl Row {
         }
         if let Writes::Behind(window) = self.writes
             && !is_posting
+            && self.behind.may_wait()
             && let Some(node) = self.post.node()
         {
             return self.wait(&node, window, snapshot, events);
         }
-        let mut turn = self.behind.take().unwrap_or_else(|| self.next_turn());
+        let Earlier { again, turn } = self.behind.take();
+        let mut turn = turn.unwrap_or_else(|| self.next_turn());
         add(&mut turn, snapshot, events);
         self.post.hand_over(&mut turn);
         // Called here and not in the future: commits take effect in the order of their calls.
         let answer = self.store.commit(turn);
-        Commit::when(async { answer.await.map_err(ActorError::from) })
+        Commit::when(async {
+            if let Some(again) = again {
+                again.await.map_err(ActorError::from)?;
+            }
+            answer.await.map_err(ActorError::from)
+        })
     }
 
     fn wait(

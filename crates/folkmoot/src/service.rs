@@ -19,7 +19,7 @@ use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::storage::contract::{Administration, Files};
 use crate::storage::{NodeName, OpenError, ReadError, Restored, Store, StoreOptions};
-use crate::{deletion, demo, http, retention};
+use crate::{backup, deletion, demo, http, retention};
 
 /// How late a node takes over what was set on another one.
 const SETTINGS_READ_EVERY: Duration = Duration::from_secs(5);
@@ -97,8 +97,10 @@ pub async fn start(config: Config) -> Result<Running, StartError> {
         .map(|cluster| NodeName { cluster: cluster.name.clone(), node: cluster.node.clone() });
     let options = StoreOptions { restored, segment_bytes, database, node, ..defaults };
     let heap_bytes = config.search_heap_bytes;
+    let begun = config.clone();
     let (store, index) = tokio::task::spawn_blocking(move || {
         let store = Store::open(&options)?;
+        backup::release(&begun);
         let index = heap_bytes.and_then(|bytes| open_index(&options.directory, &store, bytes));
         Ok::<_, OpenError>((store, index))
     })

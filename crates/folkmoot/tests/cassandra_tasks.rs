@@ -130,18 +130,18 @@ fn migrate_killed_at(data: &Path, from: &str, to: &str, is_last: impl Fn(&str) -
     said
 }
 
-/// Migrates, and kills it as soon as Cassandra has a piece of the snapshot.
-async fn migrate_killed_once_a_piece_is_there(data: &Path, from: &str, to: &str) {
-    let mut command = folkmoot(data, "embedded");
-    command.args(["migrate", from, to]).stdout(Stdio::null()).stderr(Stdio::null());
+/// Runs a command that fills a keyspace, and kills it as soon as that has a piece of the snapshot.
+async fn killed_once_a_piece_is_there(mut command: Command, to: &str) {
+    command.stdout(Stdio::null()).stderr(Stdio::null());
     let client = SessionBuilder::new().known_node(host().await).build().await.unwrap();
     let keyspace = to.split('?').next().unwrap().rsplit('/').next().unwrap();
     let pieces = format!("SELECT piece FROM {keyspace}.folkmoot_pieces");
     let mut child = command.spawn().unwrap();
     loop {
-        let found = client.query_unpaged(&*pieces, ()).await.unwrap().into_rows_result().unwrap();
+        // Before it has made its tables, that is an error.
+        let found = client.query_unpaged(&*pieces, ()).await;
         assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
-        if found.rows_num() > 0 {
+        if found.is_ok_and(|found| found.into_rows_result().unwrap().rows_num() > 0) {
             break;
         }
     }
@@ -166,7 +166,9 @@ async fn a_migration_into_a_keyspace_that_is_killed_goes_on_and_nothing_is_there
     }
     let server = task(&files, &keyspace, &["--listen", "127.0.0.1:0"]);
     refused(&server, &["what was to fill the keyspace", "migrate"]);
-    migrate_killed_once_a_piece_is_there(&files, &from, &keyspace).await;
+    let mut command = folkmoot(&files, "embedded");
+    command.args(["migrate", &from, &keyspace]);
+    killed_once_a_piece_is_there(command, &keyspace).await;
 
     let output = task(&files, "embedded", &["migrate", &from, &keyspace]);
     let said = String::from_utf8_lossy(&output.stderr);
@@ -178,6 +180,38 @@ async fn a_migration_into_a_keyspace_that_is_killed_goes_on_and_nothing_is_there
     assert_eq!(into, back);
     assert!(done(&task(&files, &keyspace, &["check"])).contains("24000 messages"));
     refused(&task(&files, "embedded", &["migrate", &from, &keyspace]), &["is not empty"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_into_a_keyspace_that_is_killed_is_begun_anew_and_no_server_takes_what_it_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name);
+    let (first, restored, keyspace) = (place("first"), place("restored"), keyspace().await);
+    let (file, mark) = (place("backup").to_str().unwrap().to_owned(), restored.join("RESTORING"));
+    done(&task(&first, "embedded", &["seed", "--users", "6000", "--room", "6000:20000"]));
+    done(&task(&first, "embedded", &["backup", &file]));
+    let mut restore = folkmoot(&restored, &keyspace);
+    restore.args(["restore", &file]);
+    killed_once_a_piece_is_there(restore, &keyspace).await;
+
+    assert!(mark.exists());
+    let part = ["a part of a backup", "folkmoot restore"];
+    refused(&task(&restored, &keyspace, &SEED), &part);
+    refused(&task(&restored, &keyspace, &["--listen", "127.0.0.1:0"]), &part);
+    done(&task(&restored, &keyspace, &["restore", &file]));
+    assert!(!mark.exists());
+    let is_whole = || {
+        let checked = done(&task(&restored, &keyspace, &["check"]));
+        assert!(checked.contains("20000 messages in 1 rooms"), "{checked}");
+    };
+    is_whole();
+
+    // As one leaves it that is killed after all was there.
+    std::fs::write(&mark, "").unwrap();
+    refused(&task(&restored, &keyspace, &["restore", &file]), &["is not empty"]);
+    is_whole();
+    drop(Running::start(&restored, &keyspace));
+    assert!(!mark.exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

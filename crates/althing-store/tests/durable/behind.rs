@@ -2,10 +2,14 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use althing::{ActorError, ActorId, Epoch, Node, Start, Wire, actor};
-use althing_store::{Memory, RequestId, Saved, State, Store, Writes};
+use althing::{ActorError, ActorId, Epoch, Node, Start, Timestamp, Wire, actor};
+use althing_store::{
+    Answer, Delivery, Event, Kept, Mark, Memory, RequestId, Saved, Settled, State, Store,
+    StoreError, Turn, Writes,
+};
 use althing_testkit::World;
 
 const WINDOW: Duration = Duration::from_secs(5);
@@ -40,19 +44,74 @@ impl Vehicle {
 
 type Opening = Pin<Box<dyn Future<Output = Result<Vehicle, ActorError>> + Send>>;
 
-fn opening(store: Arc<Memory>) -> impl Fn(Start<Vehicle>) -> Opening + Send + Sync {
+/// A store that takes no commits for a while, or does not say what became of them.
+#[derive(Default)]
+struct Failing {
+    memory: Memory,
+    /// So many commits it does not take.
+    refusals: AtomicUsize,
+    /// So many after those it takes, and says that it does not know.
+    doubts: AtomicUsize,
+    commits: AtomicUsize,
+}
+
+impl Failing {
+    /// Whether one more is to fail so.
+    fn is_next(left: &AtomicUsize) -> bool {
+        let is_less = |left: usize| left.checked_sub(1);
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_less).is_ok()
+    }
+}
+
+impl Store for Failing {
+    fn open(&self, id: &ActorId, epoch: Epoch) -> Answer<Kept> {
+        self.memory.open(id, epoch)
+    }
+
+    fn commit(&self, turn: Turn) -> Answer<()> {
+        self.commits.fetch_add(1, Ordering::Relaxed);
+        let why = Arc::new(std::io::Error::other("it is away"));
+        if Self::is_next(&self.refusals) {
+            return Box::pin(async { Err(StoreError::Unavailable(why)) });
+        }
+        let answer = self.memory.commit(turn);
+        match Self::is_next(&self.doubts) {
+            true => Box::pin(async { Err(StoreError::Unknown(why)) }),
+            false => answer,
+        }
+    }
+
+    fn events(&self, id: &ActorId, after: u64, limit: usize) -> Answer<Vec<Event>> {
+        self.memory.events(id, after, limit)
+    }
+
+    fn due(&self, until: Timestamp, after: Option<Mark>, limit: usize) -> Answer<Vec<Delivery>> {
+        self.memory.due(until, after, limit)
+    }
+
+    fn left_before(&self, names: Vec<(ActorId, String)>, limit: usize) -> Answer<Vec<Delivery>> {
+        self.memory.left_before(names, limit)
+    }
+
+    fn settle(&self, settled: Vec<Settled>) -> Answer<()> {
+        self.memory.settle(settled)
+    }
+}
+
+fn opening(store: Arc<dyn Store>) -> impl Fn(Start<Vehicle>) -> Opening + Send + Sync {
     move |start| {
         let store = store.clone();
         Box::pin(async move { Ok(Vehicle { saved: Saved::load(store, &start).await? }) })
     }
 }
 
-fn fleet(world: &World, store: &Arc<Memory>) -> Node {
+fn fleet<S: Store>(world: &World, store: &Arc<S>) -> Node {
+    let store: Arc<dyn Store> = store.clone();
     world.node("fleet").actor(opening(store.clone())).build()
 }
 
 /// What the store has: commits, and the state.
-async fn stored(store: &Memory) -> (u64, u64) {
+async fn stored(store: &dyn Store) -> (u64, u64) {
     let kept = store.open(&ActorId::named("test.vehicle", "v"), Epoch(0)).await.expect("it opens");
     let state = kept.snapshot.map(|snapshot| Position::decode(&snapshot.bytes).expect("it reads"));
     (kept.version, state.map_or(0, |position| position.metres))
@@ -68,9 +127,9 @@ fn changes_of_a_window_are_written_as_one_and_their_replies_do_not_wait() {
             for n in 1..=100 {
                 assert_eq!(vehicle.drive(1).await, Ok((window - 1) * 100 + n));
             }
-            assert_eq!(stored(&store).await, (window - 1, (window - 1) * 100));
+            assert_eq!(stored(&*store).await, (window - 1, (window - 1) * 100));
             node.sleep(WINDOW + Duration::from_millis(10)).await;
-            assert_eq!(stored(&store).await, (window, window * 100));
+            assert_eq!(stored(&*store).await, (window, window * 100));
         }
     });
 }
@@ -84,7 +143,7 @@ fn an_actor_that_is_unloaded_is_written_first() {
         for n in 1..=20 {
             assert_eq!(vehicle.drive(1).await, Ok(n));
             vehicle.stop().await;
-            assert_eq!(stored(&store).await.1, n);
+            assert_eq!(stored(&*store).await.1, n);
         }
     });
 }
@@ -97,10 +156,85 @@ fn a_kept_reply_is_written_through_with_what_waits() {
         let vehicle = node.get::<Vehicle>("v");
         vehicle.drive(1).await.expect("it runs");
         assert_eq!(vehicle.drive_once(RequestId::new("r"), 10).await, Ok(11));
-        assert_eq!(stored(&store).await, (1, 11));
+        assert_eq!(stored(&*store).await, (1, 11));
         vehicle.drive(100).await.expect("it runs");
         node.sleep(WINDOW * 2).await;
-        assert_eq!(stored(&store).await, (2, 111));
+        assert_eq!(stored(&*store).await, (2, 111));
+    });
+}
+
+#[test]
+fn what_a_store_that_was_away_has_not_taken_is_written_before_its_actor_is_unloaded() {
+    let (world, store) = (World::new(5), Arc::new(Failing::default()));
+    let node = fleet(&world, &store);
+    world.run(async {
+        let vehicle = node.get::<Vehicle>("v");
+        store.refusals.store(1, Ordering::Relaxed);
+        assert_eq!(vehicle.drive(1).await, Ok(1));
+        node.sleep(WINDOW + Duration::from_millis(10)).await;
+        assert_eq!(stored(&*store).await, (0, 0));
+        vehicle.stop().await;
+        assert_eq!(stored(&*store).await, (1, 1));
+        assert_eq!(vehicle.drive(1).await, Ok(2));
+    });
+}
+
+#[test]
+fn what_a_store_that_was_away_has_not_taken_is_written_once_it_is_back() {
+    let (world, store) = (World::new(6), Arc::new(Failing::default()));
+    let node = fleet(&world, &store);
+    world.run(async {
+        let vehicle = node.get::<Vehicle>("v");
+        store.refusals.store(3, Ordering::Relaxed);
+        assert_eq!(vehicle.drive(1).await, Ok(1));
+        node.sleep(WINDOW * 3 + Duration::from_millis(10)).await;
+        assert_eq!(stored(&*store).await, (0, 0));
+        node.sleep(WINDOW).await;
+        assert_eq!(stored(&*store).await, (1, 1));
+        node.sleep(WINDOW * 3).await;
+        assert_eq!(store.commits.load(Ordering::Relaxed), 4, "it is written once a window");
+        assert_eq!(vehicle.drive(1).await, Ok(2));
+        node.sleep(WINDOW + Duration::from_millis(10)).await;
+        assert_eq!(stored(&*store).await, (2, 2));
+    });
+}
+
+#[test]
+fn a_change_after_one_that_was_not_taken_is_written_through_behind_it_or_fails() {
+    let (world, store) = (World::new(7), Arc::new(Failing::default()));
+    let node = fleet(&world, &store);
+    world.run(async {
+        let vehicle = node.get::<Vehicle>("v");
+        store.refusals.store(1, Ordering::Relaxed);
+        assert_eq!(vehicle.drive(1).await, Ok(1));
+        node.sleep(WINDOW + Duration::from_millis(10)).await;
+        assert_eq!(vehicle.drive(10).await, Ok(11));
+        assert_eq!(stored(&*store).await, (2, 11));
+
+        // Away for its own write, and for the two of the change.
+        assert_eq!(vehicle.drive(100).await, Ok(111));
+        store.refusals.store(3, Ordering::Relaxed);
+        node.sleep(WINDOW + Duration::from_millis(10)).await;
+        vehicle.drive(1_000).await.expect_err("the store is away");
+        assert_eq!(stored(&*store).await, (3, 111), "only what has failed is lost");
+        assert_eq!(vehicle.drive(1).await, Ok(112));
+    });
+}
+
+#[test]
+fn what_a_store_may_have_written_is_not_written_twice() {
+    let (world, store) = (World::new(8), Arc::new(Failing::default()));
+    let node = fleet(&world, &store);
+    world.run(async {
+        let vehicle = node.get::<Vehicle>("v");
+        store.doubts.store(1, Ordering::Relaxed);
+        assert_eq!(vehicle.drive(1).await, Ok(1));
+        node.sleep(WINDOW * 3).await;
+        vehicle.drive(1).await.expect_err("nobody knows what was written");
+        assert_eq!(store.commits.load(Ordering::Relaxed), 1);
+        assert_eq!(vehicle.drive(1).await, Ok(2), "it is as the store has it");
+        node.sleep(WINDOW + Duration::from_millis(10)).await;
+        assert_eq!(stored(&*store).await, (2, 2));
     });
 }
 

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::storage::{CopyError, OpenError, SqlError};
 
 pub use archive::{ARCHIVE_FORMAT, ArchiveError};
+pub(crate) use restore::release;
 pub use restore::{RestoredBackup, restore};
 pub use take::{BackedUp, back_up};
 

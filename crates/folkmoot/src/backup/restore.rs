@@ -2,7 +2,8 @@
 //! before the first byte is written, and a failure after that removes what was written.
 //!
 //! Who is killed amid it leaves `RESTORING` in the directory, by which the next restore knows that
-//! it may begin anew there. No server begins on such a directory: `VERSION` comes last.
+//! it may begin anew there. No server begins on such a directory: `VERSION` comes last. Beside a
+//! database it comes before the rows are all there; then the database lets no server begin.
 
 mod places;
 
@@ -39,12 +40,14 @@ pub struct RestoredBackup {
 pub async fn restore(config: &Config, from: &Path) -> Result<RestoredBackup, BackupError> {
     let (config, from) = (config.clone(), from.to_owned());
     let restoring = tokio::task::spawn_blocking(move || {
-        let places = Places::new(config.data(), &config.attachments.directory);
+        let places = Places::of(&config);
         places.are_free()?;
         let mark = check(&from, &places)?;
+        // Before anything goes: if all rows are there, the files beside them are whole.
+        let target = config.database.as_ref().map(open_database).transpose()?;
         let held = Arc::new(places.hold()?);
-        let restored = match &config.database {
-            Some(address) => unpack_into_database(&from, &places, address, mark),
+        let restored = match target {
+            Some(target) => unpack_into_database(&from, &places, target, mark),
             None => unpack(&from, &places)
                 .and_then(|files| Ok((Some(open(&places.data, &held)?), files))),
         };
@@ -64,18 +67,30 @@ pub async fn restore(config: &Config, from: &Path) -> Result<RestoredBackup, Bac
     Ok(RestoredBackup { files })
 }
 
+/// For a server that has begun, so all is there: removes the marks that a restore has left which
+/// was killed at its very end.
+pub(crate) fn release(config: &Config) {
+    if let Err(error) = Places::of(config).release() {
+        tracing::warn!(%error, "what a restore that was killed has left could not be removed");
+    }
+}
+
+/// Empty, or with a part of what is to be restored.
+fn open_database(address: &StoreAddress) -> Result<(Target, Keeps), BackupError> {
+    Ok((Target::open(&address.clone().into(), None)?, Keeps::of(address)))
+}
+
 /// By way of an embedded store, which is there only meanwhile. The files stay beside the database.
 fn unpack_into_database(
     from: &Path,
     places: &Places,
-    address: &StoreAddress,
+    (target, keeps): (Target, Keeps),
     mark: String,
 ) -> Result<(Option<Store>, u64), BackupError> {
-    let target = Target::open(&address.clone().into(), None)?;
     match fill(from, places, &target, mark) {
         Ok((files, applied)) => {
             // First: a server that finds a directory of its own looks whether all rows are there.
-            storage::write_keeps(&places.data, Keeps::of(address))
+            storage::write_keeps(&places.data, keeps)
                 .map_err(|source| io_error(&places.data, source))?;
             target.finish(applied)?;
             Ok((None, files))

@@ -18,6 +18,8 @@ pub const FORMAT_VERSION: u32 = 1;
 pub(crate) const DATABASE: &str = "folkmoot.sqlite";
 /// Who has it locked has the directory.
 pub(crate) const LOCK: &str = "lock";
+/// Says that what is beside it is a part of a backup, until all of that is there.
+pub(crate) const RESTORING: &str = "RESTORING";
 /// Says, in a directory without a database, that the database is in PostgreSQL.
 const IN_POSTGRES: &str = "POSTGRES";
 /// Says that the log is in Cassandra, and what else is here an index of it.

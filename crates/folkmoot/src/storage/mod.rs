@@ -51,7 +51,7 @@ pub(crate) use copy::{Source, Target, carry};
 pub use directory::FORMAT_VERSION;
 pub(crate) use directory::require as require_directory;
 pub(crate) use directory::{
-    DATABASE, DataDirectory, Keeps, LOCK, database, log as log_directory, write_keeps,
+    DATABASE, DataDirectory, Keeps, LOCK, RESTORING, database, log as log_directory, write_keeps,
     write_version,
 };
 pub use error::{AppendError, ControlError, OpenError, ReadError};

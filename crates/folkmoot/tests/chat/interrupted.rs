@@ -8,6 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::abuse::full_disk::must_mount;
+use crate::process::listening_with;
 use crate::storage_postgres::new_database;
 use crate::support::Scratch;
 
@@ -142,6 +143,62 @@ fn a_restore_that_is_killed_is_begun_anew_by_the_next_and_no_server_takes_what_i
         std::fs::remove_dir_all(&other).unwrap();
     }
     assert!(killed > 0 && half > 0, "{killed} were killed amid their work, {half} left a part");
+}
+
+/// A settings file for a server with its files outside its data directory.
+fn files_at(scratch: &Scratch, files: &Path) -> PathBuf {
+    scratch.file("folkmoot.toml", &format!("[attachments]\ndirectory = {files:?}\n"))
+}
+
+#[test]
+fn what_a_killed_restore_has_left_of_files_elsewhere_goes_with_the_same_command() {
+    let scratch = Scratch::new();
+    let data = seeded(&scratch, 100);
+    let at = |name: &str| scratch.path().join(name);
+    let (file, files, other) = (at("monday"), at("files"), at("other"));
+    done(folkmoot(&data, &["backup", text(&file)]));
+    let settings = files_at(&scratch, &files);
+    for directory in [&other, &files] {
+        std::fs::create_dir_all(directory.join("files")).unwrap();
+        std::fs::write(directory.join("RESTORING"), text(&other)).unwrap();
+        std::fs::write(directory.join("files/half"), "ha").unwrap();
+    }
+    done(folkmoot(&other, &["--config", text(&settings), "restore", text(&file)]));
+    for directory in [&other, &files] {
+        assert!(!directory.join("RESTORING").exists() && !directory.join("files/half").exists());
+    }
+
+    // Killed before the mark was written out.
+    std::fs::remove_dir_all(&files).unwrap();
+    std::fs::create_dir(&files).unwrap();
+    std::fs::write(files.join("RESTORING"), "").unwrap();
+    done(folkmoot(&at("third"), &["--config", text(&settings), "restore", text(&file)]));
+}
+
+#[test]
+fn a_restore_that_was_killed_at_its_end_has_no_other_one_empty_the_files_of_its_server() {
+    let scratch = Scratch::new();
+    let data = seeded(&scratch, 100);
+    let at = |name: &str| scratch.path().join(name);
+    let (file, files, first, second) = (at("monday"), at("files"), at("first"), at("second"));
+    done(folkmoot(&data, &["backup", text(&file)]));
+    let settings = files_at(&scratch, &files);
+    let restore =
+        |data: &Path| folkmoot(data, &["--config", text(&settings), "restore", text(&file)]);
+    done(restore(&first));
+    let marks = [&first, &files].map(|directory| directory.join("RESTORING"));
+    for mark in &marks {
+        std::fs::write(mark, text(&first)).unwrap();
+    }
+    let live = files.join("files/live");
+    std::fs::write(&live, "what a server has taken meanwhile").unwrap();
+
+    refused(&restore(&second).output().unwrap(), &[text(&files), "is not empty"]);
+    refused(&restore(&first).output().unwrap(), &[text(&first), "is not empty"]);
+    assert!(live.exists(), "a file of a server that is whole is gone");
+    let (mut server, _) = listening_with(&first, &settings);
+    end(&mut server);
+    assert!(!marks.iter().any(|mark| mark.exists()), "a server that is whole is said not to be");
 }
 
 #[test]
@@ -311,6 +368,11 @@ async fn a_restore_into_postgresql_that_is_killed_goes_through_when_it_is_given_
             continue;
         }
         killed += 1;
+        if kill % 2 == 0 && other.join("RESTORING").exists() {
+            // As a kill leaves it right before the database says that all rows are there.
+            std::fs::write(other.join("POSTGRES"), "").unwrap();
+            std::fs::write(other.join("VERSION"), "1\n").unwrap();
+        }
         // The session of what was killed ends a moment later.
         let until = Instant::now() + Duration::from_secs(20);
         let mut again = restore(&other, &store).output().unwrap();

@@ -2,32 +2,36 @@
 //! empty again.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::backup::{BackupError, io_error, sync_directory};
-use crate::storage::{self, DataDirectory};
+use crate::config::Config;
+use crate::storage::{self, DataDirectory, Keeps, RESTORING as MARK};
 
 /// The directories of files of messages and people.
 const OBJECTS: [&str; 3] = ["files", "thumbnails", "portraits"];
-/// Says that what is beside it is a part of a backup.
-const MARK: &str = "RESTORING";
 /// Where the data of a database is meanwhile.
 const MEANWHILE: &str = "restoring";
 
 pub(super) struct Places {
     pub(super) data: PathBuf,
     objects: PathBuf,
+    keeps: Keeps,
 }
 
 impl Places {
-    pub(super) fn new(data: &Path, objects: &Path) -> Self {
-        Self { data: data.to_owned(), objects: objects.to_owned() }
+    pub(super) fn of(config: &Config) -> Self {
+        let keeps = config.database.as_ref().map_or(Keeps::Everything, Keeps::of);
+        let (data, objects) = (config.data().to_owned(), config.attachments.directory.clone());
+        Self { data, objects, keeps }
     }
 
     /// Where everything but files is unpacked on its way into a database.
     pub(super) fn meanwhile(&self) -> Self {
-        Self { data: self.data.join(MEANWHILE), objects: self.objects.clone() }
+        let (data, objects) = (self.data.join(MEANWHILE), self.objects.clone());
+        Self { data, objects, keeps: Keeps::Everything }
     }
 
     /// Whether nothing is there but what a restore that was killed has left.
@@ -35,8 +39,12 @@ impl Places {
         for directory in self.directories() {
             let names = names(directory)?;
             let has = |name: &str| names.iter().any(|it| it == name);
-            let is_left = has(MARK) && !has("VERSION");
-            if !is_left && names.iter().any(|name| name != storage::LOCK) {
+            // Beside a database VERSION comes before all rows are there, and the database is asked.
+            let is_beside = self.keeps != Keeps::Everything && !has(storage::DATABASE);
+            let is_left = self.is_marked(directory)? && (!has("VERSION") || is_beside);
+            // A mark may be torn, and then nothing is beside it.
+            let is_empty = names.iter().all(|name| [storage::LOCK, MARK].contains(&&**name));
+            if !is_left && !(is_empty && self.may_be_ours(directory)?) {
                 return Err(BackupError::NotEmpty(directory.to_owned()));
             }
         }
@@ -54,7 +62,11 @@ impl Places {
             empty(directory, &[storage::LOCK, MARK])
                 .map_err(|source| io_error(directory, source))?;
             let mark = directory.join(MARK);
-            let made = File::create(&mark).and_then(|mark| mark.sync_all());
+            let whose = self.whose()?;
+            let made = File::create(&mark).and_then(|mut mark| {
+                mark.write_all(&whose)?;
+                mark.sync_all()
+            });
             made.map_err(|source| io_error(&mark, source))?;
             sync_directory(directory)?;
         }
@@ -64,6 +76,9 @@ impl Places {
     /// Everything is there.
     pub(super) fn release(&self) -> Result<(), BackupError> {
         for directory in self.directories().rev() {
+            if !self.is_marked(directory)? {
+                continue;
+            }
             let mark = directory.join(MARK);
             std::fs::remove_file(&mark).map_err(|source| io_error(&mark, source))?;
             sync_directory(directory)?;
@@ -117,10 +132,42 @@ impl Places {
         sync_directory(&self.data)
     }
 
+    /// Whether what is in a directory was said to be a part of a backup. A directory of files says
+    /// of which data directory: others may have theirs in it.
+    fn is_marked(&self, directory: &Path) -> Result<bool, BackupError> {
+        match read_mark(directory)? {
+            Some(found) => Ok(directory == self.data || found == self.whose()?),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether a directory has no mark of another restore.
+    fn may_be_ours(&self, directory: &Path) -> Result<bool, BackupError> {
+        let found = read_mark(directory)?.unwrap_or_default();
+        Ok(directory == self.data || self.whose()?.starts_with(&found))
+    }
+
+    /// What a mark says.
+    fn whose(&self) -> Result<Vec<u8>, BackupError> {
+        let data = std::path::absolute(&self.data);
+        let data = data.map_err(|source| io_error(&self.data, source))?;
+        Ok(data.as_os_str().as_bytes().to_vec())
+    }
+
     /// Those that are filled, one inside the other left out.
     fn directories(&self) -> impl DoubleEndedIterator<Item = &Path> {
         let elsewhere = (!self.objects.starts_with(&self.data)).then_some(&*self.objects);
         [&*self.data].into_iter().chain(elsewhere)
+    }
+}
+
+/// What the mark in a directory says, if there is one.
+fn read_mark(directory: &Path) -> Result<Option<Vec<u8>>, BackupError> {
+    let mark = directory.join(MARK);
+    match std::fs::read(&mark) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(io_error(&mark, source)),
     }
 }
 

@@ -18,7 +18,7 @@ use super::log::Log;
 use super::names::Name;
 use super::session::Session;
 use super::snapshot::{self, Snapshot};
-use crate::storage::directory::{DataDirectory, Keeps};
+use crate::storage::directory::{DataDirectory, Keeps, RESTORING};
 use crate::storage::error::OpenError;
 use crate::storage::log::queue::{Queue, QueueLimits};
 use crate::storage::progress::Progress;
@@ -183,7 +183,16 @@ fn begin(session: &Session, path: &std::path::Path) -> Result<Snapshot, SqlError
             path.display()
         )));
     }
-    let begun = filling::directory(path.parent().unwrap_or(path));
+    let data = path.parent().unwrap_or(path);
+    if data.join(RESTORING).exists() {
+        return Err(SqlError::Refused(format!(
+            "the keyspace holds no data of Folkmoot, and {} has a part of a backup that was to fill \
+             it: run the same `folkmoot restore` again, which begins anew, or empty it to begin \
+             with an empty store",
+            data.display()
+        )));
+    }
+    let begun = filling::directory(data);
     if begun.exists() {
         return Err(SqlError::Refused(format!(
             "{} has what was to fill the keyspace: run the same `folkmoot migrate` again, which goes \
