@@ -44,7 +44,7 @@ impl Places {
             let is_left = self.is_marked(directory)? && (!has("VERSION") || is_beside);
             // A mark may be torn, and then nothing is beside it.
             let is_empty = names.iter().all(|name| [storage::LOCK, MARK].contains(&&**name));
-            if !is_left && !(is_empty && self.may_be_ours(directory)?) {
+            if !(is_left || is_empty && self.may_be_ours(directory)?) {
                 return Err(BackupError::NotEmpty(directory.to_owned()));
             }
         }
