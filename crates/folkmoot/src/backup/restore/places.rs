@@ -166,7 +166,12 @@ fn read_mark(directory: &Path) -> Result<Option<Vec<u8>>, BackupError> {
     let mark = directory.join(MARK);
     match std::fs::read(&mark) {
         Ok(found) => Ok(Some(found)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // Whoever uses the directory says what is wrong with it.
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            Ok(None)
+        }
         Err(source) => Err(io_error(&mark, source)),
     }
 }
