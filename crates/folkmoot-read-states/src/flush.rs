@@ -116,7 +116,7 @@ async fn store_due(shared: &Arc<Shared>, before_ms: u64) -> Result<(), ReadState
                 for &(user, version) in slice {
                     match &saved {
                         Ok(()) => shard.stored(user, version, now_ms),
-                        Err(_) => shard.not_stored(user, now_ms),
+                        Err(_) => shard.not_stored(user),
                     }
                 }
                 MutexGuard::unlock_fair(shard);

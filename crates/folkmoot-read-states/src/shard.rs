@@ -337,10 +337,10 @@ impl Shard {
     }
 
     /// The store did not take a user's row.
-    pub(crate) fn not_stored(&mut self, user: u64, now_ms: u64) {
+    pub(crate) fn not_stored(&mut self, user: u64) {
         if let Some(block) = self.table.get_mut(user) {
             block.set(Flag::Writing, false);
-            self.dirty.push_front((user, now_ms));
+            self.dirty.push_front((user, 0));
         } else if let Some(block) = self.leaving.get_mut(&user) {
             block.set(Flag::Writing, false);
             self.leaving_due.insert(user);

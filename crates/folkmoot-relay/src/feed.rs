@@ -33,9 +33,7 @@ pub(crate) async fn publish(
     let read = |row: &Row<'_>| {
         let mut asked = asked(server, row.method, row.payload, &row.key)?;
         if server.hub.nodes().is_some() {
-            // Of several nodes another one may read it again, and the owner of the channel knows it.
-            let RowKey { source, id, part } = &row.key;
-            asked.name(&format!("{source}/{id}/{part:x}").into());
+            asked.name_by(&row.key);
         }
         Ok(asked)
     };

@@ -13,6 +13,8 @@ use althing_store::{
 use althing_testkit::World;
 
 const WINDOW: Duration = Duration::from_secs(5);
+/// What waits for a window is written then.
+const WRITTEN_AFTER: Duration = Duration::from_millis(5_010);
 
 #[derive(Default, Wire)]
 struct Position {
@@ -128,7 +130,7 @@ fn changes_of_a_window_are_written_as_one_and_their_replies_do_not_wait() {
                 assert_eq!(vehicle.drive(1).await, Ok((window - 1) * 100 + n));
             }
             assert_eq!(stored(&*store).await, (window - 1, (window - 1) * 100));
-            node.sleep(WINDOW + Duration::from_millis(10)).await;
+            node.sleep(WRITTEN_AFTER).await;
             assert_eq!(stored(&*store).await, (window, window * 100));
         }
     });
@@ -171,7 +173,7 @@ fn what_a_store_that_was_away_has_not_taken_is_written_before_its_actor_is_unloa
         let vehicle = node.get::<Vehicle>("v");
         store.refusals.store(1, Ordering::Relaxed);
         assert_eq!(vehicle.drive(1).await, Ok(1));
-        node.sleep(WINDOW + Duration::from_millis(10)).await;
+        node.sleep(WRITTEN_AFTER).await;
         assert_eq!(stored(&*store).await, (0, 0));
         vehicle.stop().await;
         assert_eq!(stored(&*store).await, (1, 1));
@@ -194,7 +196,7 @@ fn what_a_store_that_was_away_has_not_taken_is_written_once_it_is_back() {
         node.sleep(WINDOW * 3).await;
         assert_eq!(store.commits.load(Ordering::Relaxed), 4, "it is written once a window");
         assert_eq!(vehicle.drive(1).await, Ok(2));
-        node.sleep(WINDOW + Duration::from_millis(10)).await;
+        node.sleep(WRITTEN_AFTER).await;
         assert_eq!(stored(&*store).await, (2, 2));
     });
 }
@@ -207,14 +209,14 @@ fn a_change_after_one_that_was_not_taken_is_written_through_behind_it_or_fails()
         let vehicle = node.get::<Vehicle>("v");
         store.refusals.store(1, Ordering::Relaxed);
         assert_eq!(vehicle.drive(1).await, Ok(1));
-        node.sleep(WINDOW + Duration::from_millis(10)).await;
+        node.sleep(WRITTEN_AFTER).await;
         assert_eq!(vehicle.drive(10).await, Ok(11));
         assert_eq!(stored(&*store).await, (2, 11));
 
         // Away for its own write, and for the two of the change.
         assert_eq!(vehicle.drive(100).await, Ok(111));
         store.refusals.store(3, Ordering::Relaxed);
-        node.sleep(WINDOW + Duration::from_millis(10)).await;
+        node.sleep(WRITTEN_AFTER).await;
         vehicle.drive(1_000).await.expect_err("the store is away");
         assert_eq!(stored(&*store).await, (3, 111), "only what has failed is lost");
         assert_eq!(vehicle.drive(1).await, Ok(112));
@@ -233,7 +235,7 @@ fn what_a_store_may_have_written_is_not_written_twice() {
         vehicle.drive(1).await.expect_err("nobody knows what was written");
         assert_eq!(store.commits.load(Ordering::Relaxed), 1);
         assert_eq!(vehicle.drive(1).await, Ok(2), "it is as the store has it");
-        node.sleep(WINDOW + Duration::from_millis(10)).await;
+        node.sleep(WRITTEN_AFTER).await;
         assert_eq!(stored(&*store).await, (2, 2));
     });
 }

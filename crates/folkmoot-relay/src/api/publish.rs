@@ -41,16 +41,18 @@ impl Asked {
     }
 }
 
-/// What only some sources of rows need.
-#[cfg(feature = "kafka")]
 impl Asked {
     /// Of a row that was published before.
+    #[cfg(feature = "kafka")]
     pub(crate) fn nothing() -> Self {
         Self { posts: Posts::new(), refused: Vec::new() }
     }
 
-    /// Gives an idempotency key to what has none.
-    pub(crate) fn name(&mut self, key: &Arc<str>) {
+    /// Gives an idempotency key to what has none, by the row that it comes from: of several nodes
+    /// another one may read that again, and the owner of the channel knows it then.
+    pub(crate) fn name_by(&mut self, row: &RowKey) {
+        let RowKey { source, id, part } = row;
+        let key: Arc<str> = format!("{source}/{id}/{part:x}").into();
         for (_, post) in &mut self.posts {
             post.key.get_or_insert_with(|| key.clone());
         }

@@ -224,8 +224,6 @@ impl Group {
         let (ending, ends) = watch::channel(false);
         let partition = Partition {
             group: consumer.context().clone(),
-            topic: name.0.clone(),
-            number,
             source: self.source(topic, number),
             queue,
             told,

@@ -27,8 +27,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) struct Partition {
     pub(super) group: Arc<Group>,
-    pub(super) topic: Arc<str>,
-    pub(super) number: i32,
     /// By which its records are recognised on disk.
     pub(super) source: Arc<str>,
     pub(super) queue: PartitionQueue<Group>,
@@ -126,11 +124,8 @@ impl Partition {
         let server = &self.group.server;
         let mut asked = record::read(server, self.group.settings(), &one.record, &one.key)?;
         if server.hub.nodes().is_some() {
-            // Of several nodes another one may get it again, and the owner of the channel knows it.
             // By its content, too: a topic that was made anew has the same places again.
-            let RowKey { id, part, .. } = one.key;
-            let place = format!("kafka/{}/{}/{id}/{part:x}", self.topic, self.number);
-            asked.name(&place.into());
+            asked.name_by(&one.key);
         }
         Ok(asked)
     }

@@ -33,6 +33,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, patch, post, put};
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::limits::{FRAME_BYTES_MAX, PICTURE_BYTES_MAX, UPLOAD_PIECE_BYTES_MAX};
+use tokio::task::JoinError;
 
 pub(crate) use problem::Refused;
 
@@ -93,12 +94,18 @@ pub(crate) fn router(server: Arc<Server>) -> Router {
         .with_state(server)
 }
 
-/// Answers in a task of its own, which goes on when the client hangs up: what is stored would else
-/// be told to nobody, and the devices that a new password signs out would read on.
+/// Has a change made in a task of its own, which goes on when the client hangs up: what is stored
+/// would else be told to nobody, and the devices that a new password signs out would read on.
 async fn to_its_end(request: Request, next: Next) -> Response {
-    match tokio::spawn(next.run(request)).await {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    match tokio::spawn(next.run(request)).await.map_err(JoinError::try_into_panic) {
         Ok(response) => response,
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        Err(Err(_)) => {
+            Refused::new(ErrorCode::StoreUnavailable, "the server is stopping").into_response()
+        }
     }
 }
 
@@ -167,12 +174,15 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(200)).await;
             done.send(()).unwrap();
         };
-        let router = Router::new().route("/", get(slow)).layer(middleware::from_fn(to_its_end));
+        let router = Router::new().route("/", post(slow)).layer(middleware::from_fn(to_its_end));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, router).await });
         let mut client = TcpStream::connect(address).await.unwrap();
-        client.write_all(b"GET / HTTP/1.1\r\nhost: test\r\n\r\n").await.unwrap();
+        client
+            .write_all(b"POST / HTTP/1.1\r\nhost: test\r\ncontent-length: 0\r\n\r\n")
+            .await
+            .unwrap();
         has_begun.recv().await.unwrap();
         drop(client);
         let within = tokio::time::timeout(Duration::from_secs(10), is_done.recv());

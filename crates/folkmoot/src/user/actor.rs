@@ -8,13 +8,14 @@ use std::sync::Arc;
 
 use althing::{ActorError, Context, Published, ReplyTo, StopReason, Subscription, Wire, actor};
 use folkmoot_protocol::chat::{self, UserEvent, UserView};
-use folkmoot_protocol::rpc::{ReadState, encode_payload};
+use folkmoot_protocol::rpc::ReadState;
 use folkmoot_protocol::{Channel, DisconnectCode};
 
+use super::cursors::Unsaved;
 use super::idle::Idle;
 use super::news::News;
 use super::state::{Membership, UserChange, UserState};
-use super::view::{read_event, read_state, room_view_of};
+use super::view::{read_state, room_view_of};
 use super::{UserError, load};
 use crate::connection::Line;
 use crate::nodes::Moved;
@@ -46,14 +47,6 @@ pub(crate) struct User {
     moves: Option<Box<Subscription>>,
     /// A node was lost since the store was read.
     pub(super) is_in_doubt: bool,
-}
-
-/// A cursor that has moved in memory only.
-#[derive(Debug, Clone)]
-pub(super) struct Unsaved {
-    pub(super) seq: Seq,
-    /// What the devices see of it; absent: it moved by sending, which they see by the message.
-    pub(super) shown: Option<ReadState>,
 }
 
 /// A connection of one of the user's devices.
@@ -158,29 +151,6 @@ impl User {
         let logged = Record::User(record.clone());
         self.stream.append(self.ports.streams(), &logged, Pending { record, acknowledge });
         self.wait(ctx);
-    }
-
-    /// Moves a cursor in memory, and sees to it that it gets to the disk.
-    fn advance(
-        &mut self,
-        room: RoomId,
-        seq: Seq,
-        shown: Option<ReadState>,
-        ctx: &mut Context<Self>,
-    ) {
-        let Some((_, state)) = &mut self.known else { return };
-        if !state.advance(room, seq) {
-            return;
-        }
-        self.save_later(room, Unsaved { seq, shown }, ctx);
-    }
-
-    /// Tells the user's devices of a cursor at once; the event that lasts follows with the disk.
-    fn show_others(&self, room: RoomId, state: &ReadState) {
-        if self.connections.len() < 2 {
-            return;
-        }
-        self.stream.tell(encode_payload(&read_event(room, state)));
     }
 
     /// Those in memory may know the old profile; the others ask for it when it is needed.

@@ -1,6 +1,7 @@
 //! Users: `state` is pure and decides, `actor` owns the user's stream and devices.
 
 mod actor;
+mod cursors;
 mod idle;
 pub(crate) mod load;
 mod mentions;
