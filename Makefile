@@ -51,7 +51,7 @@ check: ## everything that reads and judges: format, lints, docs, spelling, depen
 check-rust: headers check-types ## format, lints and docs of the Rust workspace
 	cargo fmt --all --check
 	@# As `make run` builds it: without the features that the tests need.
-	cargo check --package folkmoot --quiet
+	$(if $(LINT_WITH_TESTS),@true,cargo check --package folkmoot --quiet)
 	$(if $(LINT_WITH_TESTS),@true,cargo clippy --workspace --all-targets --quiet $(FEATURES) -- -D warnings)
 	$(if $(LINT_WITH_TESTS),@true,RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet $(FEATURES))
 
