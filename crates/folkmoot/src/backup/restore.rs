@@ -18,7 +18,7 @@ use super::take::Bytes;
 use super::{BackupError, io_error};
 use crate::config::Config;
 use crate::storage::{
-    self, CopyError, DataDirectory, FORMAT_VERSION, Keeps, Lsn, Site, Source, Store, StoreAddress,
+    self, DataDirectory, FORMAT_VERSION, Keeps, Lsn, Site, Source, Store, StoreAddress,
     StoreOptions, Target, carry,
 };
 
@@ -44,7 +44,8 @@ pub async fn restore(config: &Config, from: &Path) -> Result<RestoredBackup, Bac
         places.are_free()?;
         let mark = check(&from, &places)?;
         // Before anything goes: if all rows are there, the files beside them are whole.
-        let target = config.database.as_ref().map(open_database).transpose()?;
+        let database = config.database.as_ref();
+        let target = database.map(|address| open_database(address, &mark)).transpose()?;
         let held = Arc::new(places.hold()?);
         let restored = match target {
             Some(target) => unpack_into_database(&from, &places, target, mark),
@@ -75,9 +76,12 @@ pub(crate) fn release(config: &Config) {
     }
 }
 
-/// Empty, or with a part of what is to be restored.
-fn open_database(address: &StoreAddress) -> Result<(Target, Keeps), BackupError> {
-    Ok((Target::open(&address.clone().into(), None)?, Keeps::of(address)))
+/// Empty, or with a part of what is to be restored: what a migration has begun to carry, or a
+/// restore of another backup, is not ours to discard.
+fn open_database(address: &StoreAddress, mark: &str) -> Result<(Target, Keeps), BackupError> {
+    let target = Target::open(&address.clone().into(), None)?;
+    target.require_source(mark)?;
+    Ok((target, Keeps::of(address)))
 }
 
 /// By way of an embedded store, which is there only meanwhile. The files stay beside the database.
@@ -95,8 +99,6 @@ fn unpack_into_database(
             target.finish(applied)?;
             Ok((None, files))
         }
-        // What is there is a migration's, or a restore's of another backup.
-        Err(error @ BackupError::Copy(CopyError::OtherSource(_))) => Err(error),
         Err(error) => {
             target.discard()?;
             Err(error)
