@@ -190,6 +190,35 @@ async fn who_is_evicted_with_changes_stays_readable_while_the_store_is_away() {
 }
 
 #[tokio::test]
+async fn users_who_come_and_go_while_the_store_is_away_wait_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
+    // Of a shard's 16 users some three fit in.
+    let options = Options { bytes_max: 64 * 512, ..Options::default() };
+    let states = ReadStates::open(store.clone(), options).await.unwrap();
+    store.fail_saves(true);
+    for user in 0..1_000 {
+        _ = states.all(user).await.unwrap();
+        _ = states.change(user, 1, acknowledge(1, 0)).unwrap();
+    }
+    for time in 2..=20 {
+        for user in 0..1_000 {
+            _ = states.change(user, 1, acknowledge(time, 0)).unwrap();
+        }
+        // Whoever is brought in makes them leave.
+        for user in 0..300 {
+            _ = states.all(time * 10_000 + user).await.unwrap();
+        }
+    }
+    assert!(states.sizes().waiting < 6_000, "{:?}", states.sizes());
+    store.fail_saves(false);
+    states.store_all().await.unwrap();
+    for user in 0..1_000 {
+        assert_eq!(store.load(user).await.unwrap().unwrap().entries[0].last_read, 20);
+    }
+}
+
+#[tokio::test]
 async fn too_much_that_waits_is_refused_by_name_and_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
