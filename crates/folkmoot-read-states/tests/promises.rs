@@ -258,6 +258,22 @@ async fn a_change_reaches_the_store_by_itself() {
     assert_eq!(store.load(3).await.unwrap().unwrap().entries[0].mentions, 1);
 }
 
+#[tokio::test]
+async fn what_a_store_that_panicked_was_given_reaches_it_by_itself_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
+    let store_after = Duration::from_millis(100);
+    let options = Options { store_after, ..Options::default() };
+    let states = ReadStates::open(store.clone(), options).await.unwrap();
+    store.panic_in_saves(true);
+    _ = states.change(3, 4, mention(1)).unwrap();
+    store.panicked().await;
+    store.panic_in_saves(false);
+    let saved = tokio::time::timeout(Duration::from_secs(30), store.saved(3)).await;
+    assert!(saved.is_ok(), "it is never given again");
+    assert_eq!(store.load(3).await.unwrap().unwrap().entries[0].mentions, 1);
+}
+
 /// Readers, writers and rounds at once, in little memory, over a store that fails now and then:
 /// nothing is lost and nothing is counted twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
