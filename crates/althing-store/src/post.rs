@@ -45,7 +45,7 @@ impl Retention {
 pub enum When {
     /// Once, at that time.
     At(Timestamp),
-    /// Once, after so long.
+    /// Once, after so long; a millisecond at least.
     After(Duration),
     /// Again and again, by a cron expression in UTC: `0 8 * * MON`; seconds may stand before it.
     /// What was missed while nobody could deliver it comes once.
@@ -273,7 +273,9 @@ impl Post {
         match when {
             When::At(due) => Ok((due, None)),
             When::After(delay) => {
-                let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+                // Its time is what tells it from the one of its name that is just being taken:
+                // that would be taken down for both.
+                let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX).max(1);
                 Ok((Timestamp(now.0.saturating_add(delay_ms)), None))
             }
             When::Cron(expression) => {

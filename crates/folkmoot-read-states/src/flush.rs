@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
+use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use crate::block::Block;
@@ -16,7 +17,7 @@ use crate::error::ReadStatesError;
 use crate::log::Record;
 use crate::shard::Shard;
 use crate::states::Shared;
-use crate::store::{Retry, Row};
+use crate::store::{Retry, Row, StoreError};
 
 /// Rows in one write.
 const BATCH_ROWS: usize = 1_000;
@@ -38,15 +39,16 @@ pub(crate) async fn run(shared: Weak<Shared>, hurry: Arc<Notify>, store_after: D
         let until = next.min(Instant::now() + LOOK_EVERY);
         let is_hurried = tokio::time::timeout_at(until, hurry.notified()).await.is_ok();
         let Some(strong) = shared.upgrade() else { return };
-        let done = if Instant::now() >= next {
+        let is_round = Instant::now() >= next;
+        if is_round {
             next = Instant::now() + store_after / ROUNDS_PER_WAIT;
-            round(&strong).await
-        } else if is_hurried {
-            let _storing = strong.storing.lock().await;
-            store_due(&strong, 0).await
-        } else {
+        } else if !is_hurried {
             continue;
-        };
+        }
+        // In a task of its own: a store that panics ends that one and not this.
+        let working = tokio::spawn(work(strong.clone(), is_round));
+        let panicked = |error: JoinError| StoreError::new("store rows", error.to_string()).into();
+        let done = working.await.unwrap_or_else(|error| Err(panicked(error)));
         if strong.is_taken_over.load(Relaxed) {
             tracing::error!(
                 "another process has taken the read states over: this one ends its work"
@@ -59,6 +61,15 @@ pub(crate) async fn run(shared: Weak<Shared>, hurry: Arc<Notify>, store_after: D
             tokio::time::sleep(RETRY_AFTER).await;
         }
     }
+}
+
+/// A round, or what is in a hurry.
+async fn work(shared: Arc<Shared>, is_round: bool) -> Result<(), ReadStatesError> {
+    if is_round {
+        return round(&shared).await;
+    }
+    let _storing = shared.storing.lock().await;
+    store_due(&shared, 0).await
 }
 
 /// Stores everything that was changed before the call; the log forgets it then.
@@ -105,26 +116,48 @@ async fn store_due(shared: &Arc<Shared>, before_ms: u64) -> Result<(), ReadState
             if rows.is_empty() {
                 break;
             }
-            let taken: Vec<_> = rows.iter().map(|row| (row.user, row.version)).collect();
+            let rows_taken = rows.iter().map(|row| (row.user, row.version)).collect();
+            let taken = Taken { shard, rows: rows_taken };
             let saved = shared.store.save(rows).await;
             if saved.as_ref().is_err_and(|error| error.retry == Retry::TakenOver) {
                 shared.is_taken_over.store(true, Relaxed);
             }
-            let now_ms = shared.clock.now_ms();
-            for slice in taken.chunks(SLICE_ROWS) {
-                let mut shard = shard.lock();
-                for &(user, version) in slice {
-                    match &saved {
-                        Ok(()) => shard.stored(user, version, now_ms),
-                        Err(_) => shard.not_stored(user),
-                    }
-                }
-                MutexGuard::unlock_fair(shard);
-            }
             saved?;
+            taken.stored(shared.clock.now_ms());
         }
     }
     Ok(())
+}
+
+/// Rows on their way to the store, by user and version: due again unless it has them, also when it
+/// panics.
+struct Taken<'a> {
+    shard: &'a Mutex<Shard>,
+    rows: Vec<(u64, u64)>,
+}
+
+impl Taken<'_> {
+    fn stored(mut self, now_ms: u64) {
+        let rows = std::mem::take(&mut self.rows);
+        each(self.shard, &rows, |shard, user, version| shard.stored(user, version, now_ms));
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        each(self.shard, &self.rows, |shard, user, _| shard.not_stored(user));
+    }
+}
+
+/// Marks rows, some at a time.
+fn each(shard: &Mutex<Shard>, rows: &[(u64, u64)], mark: impl Fn(&mut Shard, u64, u64)) {
+    for slice in rows.chunks(SLICE_ROWS) {
+        let mut shard = shard.lock();
+        for &(user, version) in slice {
+            mark(&mut shard, user, version);
+        }
+        MutexGuard::unlock_fair(shard);
+    }
 }
 
 /// Rows that are due, for one write.

@@ -7,7 +7,7 @@
 //!
 //! Nothing here waits or does input or output: [`crate::ReadStates`] does, without the lock.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use tokio::sync::Notify;
@@ -26,6 +26,10 @@ const PASSES_FOR_CLEAN: usize = 64;
 /// Users that it passes at most: the lock is held meanwhile.
 const PASSES_MAX: usize = 512;
 
+/// Entries for changed users beyond two for each who is in memory, before those are dropped that
+/// say nothing any more.
+const DIRTY_SPARE: usize = 16;
+
 /// How much a shard may hold.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
@@ -43,8 +47,9 @@ pub(crate) struct Shard {
     bytes: usize,
     /// The number of the last change.
     version: u64,
-    /// Users with changes, once each, with the time of the first one; in the order of that, because
-    /// only the front is looked at. Who comes in with older changes is due at once: time 0.
+    /// Users with changes, with the time of the first one; in the order of that, because only the
+    /// front is looked at. Who comes in with older changes is due at once: time 0. Who has left and
+    /// come back may be here more than once.
     dirty: VecDeque<(u64, u64)>,
     leaving: HashMap<u64, Block>,
     /// Those of them of whom no write is under way.
@@ -178,7 +183,20 @@ impl Shard {
         self.bytes += block.bytes();
         self.dirty.push_front((user, 0));
         self.table.insert(user, block);
+        self.tidy_dirty();
         true
+    }
+
+    /// Drops what `dirty` has twice, or of those who are not in memory: while the store is away
+    /// nobody takes from it, and users come and go.
+    fn tidy_dirty(&mut self) {
+        if self.dirty.len() <= DIRTY_SPARE + 2 * self.table.len() {
+            return;
+        }
+        let (table, mut seen) = (&self.table, HashSet::new());
+        self.dirty.retain(|(user, _)| {
+            table.get(*user).is_some_and(|block| block.has(Flag::Dirty)) && seen.insert(*user)
+        });
     }
 
     /// What is known of a user; `None` if the store has to be asked.
@@ -242,6 +260,7 @@ impl Shard {
         }
         self.bytes += block.bytes();
         self.table.insert(user, block);
+        self.tidy_dirty();
         Ok(())
     }
 

@@ -190,6 +190,35 @@ async fn who_is_evicted_with_changes_stays_readable_while_the_store_is_away() {
 }
 
 #[tokio::test]
+async fn users_who_come_and_go_while_the_store_is_away_wait_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
+    // Of a shard's 16 users some three fit in.
+    let options = Options { bytes_max: 64 * 512, ..Options::default() };
+    let states = ReadStates::open(store.clone(), options).await.unwrap();
+    store.fail_saves(true);
+    for user in 0..1_000 {
+        _ = states.all(user).await.unwrap();
+        _ = states.change(user, 1, acknowledge(1, 0)).unwrap();
+    }
+    for time in 2..=20 {
+        for user in 0..1_000 {
+            _ = states.change(user, 1, acknowledge(time, 0)).unwrap();
+        }
+        // Whoever is brought in makes them leave.
+        for user in 0..300 {
+            _ = states.all(time * 10_000 + user).await.unwrap();
+        }
+    }
+    assert!(states.sizes().waiting < 6_000, "{:?}", states.sizes());
+    store.fail_saves(false);
+    states.store_all().await.unwrap();
+    for user in 0..1_000 {
+        assert_eq!(store.load(user).await.unwrap().unwrap().entries[0].last_read, 20);
+    }
+}
+
+#[tokio::test]
 async fn too_much_that_waits_is_refused_by_name_and_changes_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
@@ -226,6 +255,22 @@ async fn a_change_reaches_the_store_by_itself() {
     let states = states.unwrap();
     _ = states.change(3, 4, mention(1)).unwrap();
     store.saved(3).await;
+    assert_eq!(store.load(3).await.unwrap().unwrap().entries[0].mentions, 1);
+}
+
+#[tokio::test]
+async fn what_a_store_that_panicked_was_given_reaches_it_by_itself_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
+    let store_after = Duration::from_millis(100);
+    let options = Options { store_after, ..Options::default() };
+    let states = ReadStates::open(store.clone(), options).await.unwrap();
+    store.panic_in_saves(true);
+    _ = states.change(3, 4, mention(1)).unwrap();
+    store.panicked().await;
+    store.panic_in_saves(false);
+    let saved = tokio::time::timeout(Duration::from_secs(30), store.saved(3)).await;
+    assert!(saved.is_ok(), "it is never given again");
     assert_eq!(store.load(3).await.unwrap().unwrap().entries[0].mentions, 1);
 }
 

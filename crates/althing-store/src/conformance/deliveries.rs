@@ -15,6 +15,7 @@ pub(super) async fn run(store: &dyn Store) {
     pages_of_any_length_find_each_once_around_full_minutes(store).await;
     a_later_one_of_the_same_name_takes_the_place_of_the_first(store).await;
     what_was_taken_is_gone_and_what_comes_again_is_due_later(store).await;
+    what_was_taken_more_than_once_since_it_was_told_goes_on_from_the_last_time(store).await;
     what_was_replaced_after_it_was_sent_is_not_taken_away(store).await;
     what_some_have_left_is_found_by_name(store).await;
     a_refused_turn_leaves_nothing(store).await;
@@ -126,6 +127,36 @@ async fn what_was_taken_is_gone_and_what_comes_again_is_due_later(store: &dyn St
     assert_eq!(kept_of(store, "taken").await, [Posting::Put(again.clone())]);
     settle(store, again.mark(), None).await;
     assert_eq!(kept_of(store, "taken").await, []);
+}
+
+async fn what_was_taken_more_than_once_since_it_was_told_goes_on_from_the_last_time(
+    store: &dyn Store,
+) {
+    let each = |name: &str, due| {
+        let cron = Some("* * * * *".to_owned());
+        Posting::Put(Delivery { cron, ..delivery("twice", name, due) })
+    };
+    let taken = |name: &str, due, next: Option<u64>| {
+        let mark = delivery("twice", name, due).mark();
+        Settled { mark, next: next.map(Timestamp) }
+    };
+    let first = vec![each("goes on", 10), each("ends", 10), posted("twice", "anew", 10)];
+    leave(store, "twice", 1, first).await;
+    leave(store, "twice", 2, vec![posted("twice", "anew", 15)]).await;
+    // The store may know a part already.
+    store.settle(vec![taken("goes on", 10, Some(20))]).await.expect("it is taken down");
+    let settled = vec![
+        taken("goes on", 10, Some(20)),
+        taken("ends", 10, Some(20)),
+        taken("anew", 10, None),
+        taken("goes on", 20, Some(30)),
+        taken("ends", 20, None),
+        taken("anew", 15, None),
+        taken("goes on", 30, Some(40)),
+    ];
+    store.settle(settled).await.expect("it is taken down");
+    assert_eq!(kept_of(store, "twice").await, [each("goes on", 40)]);
+    leave(store, "twice", 3, vec![Posting::Cancel("goes on".to_owned())]).await;
 }
 
 async fn what_was_replaced_after_it_was_sent_is_not_taken_away(store: &dyn Store) {

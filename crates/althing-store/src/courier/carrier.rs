@@ -391,7 +391,9 @@ impl Handler<SettledAll> for Carrier {
         self.is_settling = false;
         if let Err(error) = done.outcome {
             tracing::warn!(%error, "what was delivered cannot be taken down");
-            self.settled.extend(done.settled);
+            // Before what was taken since: what came again meanwhile follows on it.
+            let since = std::mem::replace(&mut self.settled, done.settled);
+            self.settled.extend(since);
             self.settle_at = later(ctx.now(), STORE_PAUSE);
             self.set_timer(ctx.now(), ctx);
             return;

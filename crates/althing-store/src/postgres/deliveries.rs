@@ -27,18 +27,29 @@ fn columns<'a>(marks: impl Iterator<Item = (Name<'a>, &'a str)>) -> Columns<'a> 
     columns
 }
 
-/// What was taken, in the order in which rows are locked.
-fn in_order<'a>(taken: impl Iterator<Item = &'a Settled>) -> Vec<&'a Settled> {
-    let mut taken: Vec<_> = taken.collect();
-    taken.sort_unstable_by_key(|settled| (name(&settled.mark.owner), &settled.mark.name));
+/// A delivery that was taken, and when it is due again.
+type Taken<'a> = (&'a Mark, Option<Timestamp>);
+
+/// What was taken, in the order in which rows are locked. One statement takes down all of it, and
+/// sees each row as it was before: so what was taken again when it was due again goes to the end.
+fn in_order<'a>(settled: &[&'a Settled]) -> Vec<Taken<'a>> {
+    let mut taken: Vec<Taken<'a>> = settled.iter().map(|it| (&it.mark, it.next)).collect();
+    taken.sort_by_key(|(mark, _)| (name(&mark.owner), &mark.name, mark.due));
     // Said twice, the first one counts.
-    taken.dedup_by_key(|settled| (name(&settled.mark.owner), &settled.mark.name));
+    taken.dedup_by_key(|(mark, _)| *mark);
+    for place in (1..taken.len()).rev() {
+        let (mark, next) = taken[place];
+        let (before, until) = &mut taken[place - 1];
+        if *until == Some(mark.due) && (&before.owner, &before.name) == (&mark.owner, &mark.name) {
+            *until = next;
+        }
+    }
     taken
 }
 
-fn marks<'a>(taken: &[&'a Settled]) -> (Columns<'a>, Vec<i64>) {
-    let due = taken.iter().map(|settled| signed(settled.mark.due)).collect();
-    let marks = taken.iter().map(|it| (name(&it.mark.owner), it.mark.name.as_str()));
+fn marks<'a>(taken: &[Taken<'a>]) -> (Columns<'a>, Vec<i64>) {
+    let due = taken.iter().map(|(mark, _)| signed(mark.due)).collect();
+    let marks = taken.iter().map(|(mark, _)| (name(&mark.owner), mark.name.as_str()));
     (columns(marks), due)
 }
 
@@ -79,7 +90,8 @@ impl Session {
     }
 
     pub(super) async fn remove_taken(&self, rows: &Rows<'_>) -> Result<(), Error> {
-        let taken = in_order(rows.settled.iter().copied().filter(|it| it.next.is_none()));
+        let mut taken = in_order(&rows.settled);
+        taken.retain(|(_, next)| next.is_none());
         if taken.is_empty() {
             return Ok(());
         }
@@ -89,12 +101,13 @@ impl Session {
     }
 
     pub(super) async fn move_taken(&self, rows: &Rows<'_>) -> Result<(), Error> {
-        let taken = in_order(rows.settled.iter().copied().filter(|it| it.next.is_some()));
+        let mut taken = in_order(&rows.settled);
+        taken.retain(|(_, next)| next.is_some());
         if taken.is_empty() {
             return Ok(());
         }
         let ((kinds, keys, names), due) = marks(&taken);
-        let next: Vec<_> = taken.iter().map(|settled| settled.next.map(signed)).collect();
+        let next: Vec<_> = taken.iter().map(|(_, next)| next.map(signed)).collect();
         let sql = &self.statements.again;
         self.client().execute(sql, &[&kinds, &keys, &names, &due, &next]).await?;
         Ok(())

@@ -15,6 +15,8 @@ use althing_store::{
 use althing_testkit::{Bridge, World};
 
 const DAY: Duration = Duration::from_secs(86_400);
+/// A reminder that sets itself anew until five things were heard.
+const AGAIN: &str = "again";
 
 #[derive(Default, Wire)]
 struct Diary {
@@ -77,7 +79,13 @@ impl Person {
     async fn ring(&mut self, reminder: Reminder, ctx: &mut Context<Self>) {
         let now = ctx.now().0;
         assert!(reminder.due.0 <= now, "never early");
+        let me = ctx.address();
         self.saved.once(&reminder.request, |diary| {
+            if reminder.name == AGAIN && diary.heard.len() < 4 {
+                let at_once = When::After(Duration::ZERO);
+                let set = diary.post().remind(AGAIN, at_once, |reminder| me.ring(reminder));
+                set.expect("it can be written down");
+            }
             diary.heard.push(reminder.name);
             diary.at.push(now);
         });
@@ -317,6 +325,20 @@ fn a_reminder_of_the_same_name_takes_the_place_of_the_first_and_can_be_cancelled
         assert_eq!(heard(&node, "bob", 0).await, texts(&["tea"]));
         let at = bob.times().await.expect("it runs")[0];
         assert!((20_000..21_001).contains(&(at - begun)), "{at}");
+    });
+}
+
+#[test]
+fn a_reminder_that_sets_itself_anew_at_once_comes_each_time() {
+    let (world, memory) = (World::new(18), Arc::new(Memory::new()));
+    let node = town(world.node("town"), &memory);
+    world.run(async {
+        let bob = node.get::<Person>("bob");
+        let at_once = When::After(Duration::ZERO);
+        bob.remind_me(AGAIN.into(), at_once).await.expect("it runs").expect("it is set");
+        node.sleep(Duration::from_secs(5)).await;
+        assert_eq!(heard(&node, "bob", 0).await, [AGAIN; 5]);
+        assert!(is_empty(&memory).await);
     });
 }
 

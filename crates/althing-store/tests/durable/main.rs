@@ -6,3 +6,4 @@ mod journaled;
 mod moved_letters;
 mod moved_reminders;
 mod saved;
+mod taken_down;

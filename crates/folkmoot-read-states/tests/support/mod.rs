@@ -26,6 +26,8 @@ pub(crate) struct Faulty {
     rows: Box<dyn RowStore>,
     loads: AtomicUsize,
     fails_saves: AtomicBool,
+    panics_in_saves: AtomicBool,
+    panics: watch::Sender<u32>,
     fails_every: AtomicU32,
     calls: AtomicU32,
     saved: watch::Sender<Vec<u64>>,
@@ -38,6 +40,8 @@ impl Faulty {
             rows: Box::new(rows),
             loads: AtomicUsize::new(0),
             fails_saves: AtomicBool::new(false),
+            panics_in_saves: AtomicBool::new(false),
+            panics: watch::Sender::default(),
             fails_every: AtomicU32::new(u32::MAX),
             calls: AtomicU32::new(0),
             saved: watch::Sender::default(),
@@ -51,6 +55,16 @@ impl Faulty {
 
     pub(crate) fn fail_saves(&self, on: bool) {
         self.fails_saves.store(on, SeqCst);
+    }
+
+    pub(crate) fn panic_in_saves(&self, on: bool) {
+        self.panics_in_saves.store(on, SeqCst);
+    }
+
+    /// Waits until it has panicked.
+    pub(crate) async fn panicked(&self) {
+        let mut panics = self.panics.subscribe();
+        panics.wait_for(|panics| *panics > 0).await.unwrap();
     }
 
     /// Answers no load until it is told to go on.
@@ -95,6 +109,10 @@ impl RowStore for Faulty {
     fn save(&self, rows: Vec<Row>) -> Answer<()> {
         if self.is_down() || self.fails_saves.load(SeqCst) {
             return away("save rows");
+        }
+        if self.panics_in_saves.load(SeqCst) {
+            self.panics.send_modify(|panics| *panics += 1);
+            panic!("as it was told");
         }
         let users: Vec<_> = rows.iter().map(|row| row.user).collect();
         let (saving, saved) = (self.rows.save(rows), self.saved.clone());

@@ -20,7 +20,8 @@ pub(crate) use restore::release;
 pub use restore::{RestoredBackup, restore};
 pub use take::{BackedUp, back_up};
 
-/// Why a backup was not made or not restored. What had been written by then was removed.
+/// Why a backup was not made or not restored. What had been written by then was removed, unless the
+/// last answer of a database is all that was missing.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     /// A backup never replaces a file.

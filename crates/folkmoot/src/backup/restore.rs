@@ -1,5 +1,6 @@
 //! Makes a store of a backup, or leaves everything as it was: the whole backup is checked
-//! before the first byte is written, and a failure after that removes what was written.
+//! before the first byte is written, and a failure after that removes what was written, unless
+//! a database may have all of it.
 //!
 //! Who is killed amid it leaves `RESTORING` in the directory, by which the next restore knows that
 //! it may begin anew there. No server begins on such a directory: `VERSION` comes last. Beside a
@@ -36,7 +37,7 @@ pub struct RestoredBackup {
 /// database, which is empty, and puts the files into the directory.
 ///
 /// # Errors
-/// [`BackupError`]; the directory is empty then.
+/// [`BackupError`]; the directory is empty then, unless the database may have all rows.
 pub async fn restore(config: &Config, from: &Path) -> Result<RestoredBackup, BackupError> {
     let (config, from) = (config.clone(), from.to_owned());
     let restoring = tokio::task::spawn_blocking(move || {
@@ -44,20 +45,15 @@ pub async fn restore(config: &Config, from: &Path) -> Result<RestoredBackup, Bac
         places.are_free()?;
         let mark = check(&from, &places)?;
         // Before anything goes: if all rows are there, the files beside them are whole.
-        let target = config.database.as_ref().map(open_database).transpose()?;
+        let database = config.database.as_ref();
+        let target = database.map(|address| open_database(address, &mark)).transpose()?;
         let held = Arc::new(places.hold()?);
         let restored = match target {
-            Some(target) => unpack_into_database(&from, &places, target, mark),
-            None => unpack(&from, &places)
-                .and_then(|files| Ok((Some(open(&places.data, &held)?), files))),
+            Some(target) => (None, unpack_into_database(&from, &places, target, mark)?),
+            None => unpack_into_directory(&from, &places, &held)?,
         };
-        match restored {
-            Ok(restored) => places.release().map(|()| restored),
-            Err(error) => {
-                places.clear();
-                Err(error)
-            }
-        }
+        places.release()?;
+        Ok::<_, BackupError>(restored)
     });
     let (store, files) = restoring.await.expect("restoring does not panic")?;
     if let Some(store) = store {
@@ -75,9 +71,22 @@ pub(crate) fn release(config: &Config) {
     }
 }
 
-/// Empty, or with a part of what is to be restored.
-fn open_database(address: &StoreAddress) -> Result<(Target, Keeps), BackupError> {
-    Ok((Target::open(&address.clone().into(), None)?, Keeps::of(address)))
+/// Empty, or with a part of what is to be restored: what a migration has begun to carry, or a
+/// restore of another backup, is not ours to discard.
+fn open_database(address: &StoreAddress, mark: &str) -> Result<(Target, Keeps), BackupError> {
+    let target = Target::open(&address.clone().into(), None)?;
+    target.require_source(mark)?;
+    Ok((target, Keeps::of(address)))
+}
+
+fn unpack_into_directory(
+    from: &Path,
+    places: &Places,
+    held: &Arc<DataDirectory>,
+) -> Result<(Option<Store>, u64), BackupError> {
+    let unpacked = unpack(from, places);
+    let opened = unpacked.and_then(|files| Ok((Some(open(&places.data, held)?), files)));
+    opened.inspect_err(|_| places.clear())
 }
 
 /// By way of an embedded store, which is there only meanwhile. The files stay beside the database.
@@ -86,21 +95,31 @@ fn unpack_into_database(
     places: &Places,
     (target, keeps): (Target, Keeps),
     mark: String,
-) -> Result<(Option<Store>, u64), BackupError> {
-    match fill(from, places, &target, mark) {
-        Ok((files, applied)) => {
-            // First: a server that finds a directory of its own looks whether all rows are there.
-            storage::write_keeps(&places.data, keeps)
-                .map_err(|source| io_error(&places.data, source))?;
-            target.finish(applied)?;
-            Ok((None, files))
-        }
-        // What is there is a migration's, or a restore's of another backup.
-        Err(error @ BackupError::Copy(CopyError::OtherSource(_))) => Err(error),
+) -> Result<u64, BackupError> {
+    let filled = fill(from, places, &target, mark).and_then(|filled| {
+        // First: a server that finds a directory of its own looks whether all rows are there.
+        let written = storage::write_keeps(&places.data, keeps);
+        written.map(|()| filled).map_err(|source| io_error(&places.data, source))
+    });
+    let (files, applied) = match filled {
+        Ok(filled) => filled,
         Err(error) => {
-            target.discard()?;
-            Err(error)
+            places.clear();
+            if let Err(left) = target.discard() {
+                tracing::warn!(%left, "rows that were half restored could not be removed");
+            }
+            return Err(error);
         }
+    };
+    match target.finish(applied) {
+        Ok(()) => Ok(files),
+        Err(error @ CopyError::NotEmpty(_)) => {
+            places.clear();
+            Err(error.into())
+        }
+        // The answer may be all that is missing: then the files are those of a server. If it is
+        // not, no server begins on them, and the next restore begins anew.
+        Err(error) => Err(error.into()),
     }
 }
 

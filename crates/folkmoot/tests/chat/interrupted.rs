@@ -414,5 +414,10 @@ async fn a_restore_into_a_database_that_a_migration_has_begun_to_fill_leaves_tha
     refused(&output, &["holds a part of what was carried from another store"]);
     assert!(has_rows().await, "the migration's part is gone");
     assert_eq!(names(&other), Vec::<String>::new());
+
+    let restore = format!(r#""$FOLKMOOT" --data there --store {store} restore {}"#, text(&file));
+    let (is_done, said) = on_a_disk(&scratch, "65536", &restore);
+    assert!(!is_done && said.contains("holds a part of what was carried"), "{said}");
+    assert!(has_rows().await, "the migration's part is gone from a full disk");
     done(migrate());
 }

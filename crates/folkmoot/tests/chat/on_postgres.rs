@@ -3,10 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
+use std::io;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::furnished::Furnished;
 use crate::storage_postgres::new_database;
@@ -134,6 +137,69 @@ async fn a_backup_of_either_store_is_restored_into_either_while_the_server_goes_
     let (empty, none) = (new_database().await.to_string(), furnished.server.beside("none"));
     refused(&task(&none, &empty, &["restore", &text(&file)]), &["damaged"]);
     refused(&task(&none, &empty, &["check"]), &["holds no data"]);
+}
+
+/// Another way to a database, on which the answer is lost that all rows are there.
+async fn without_the_last_answer(database: &str) -> String {
+    let (user, place) = database.split_once('@').unwrap();
+    let (server, name) = place.split_once('/').unwrap();
+    let server = server.to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = TcpStream::connect(&server).await.unwrap();
+            tokio::spawn(pass(client, server));
+        }
+    });
+    format!("{user}@{address}/{name}")
+}
+
+/// Passes on what both say, until the last commit of a copy is answered.
+async fn pass(mut client: TcpStream, mut server: TcpStream) -> io::Result<()> {
+    let has = |said: &[u8], word: &[u8]| said.windows(word.len()).any(|part| part == word);
+    let (mut asked, mut answered) = (vec![0; 65_536], vec![0; 65_536]);
+    let mut is_last = false;
+    loop {
+        tokio::select! {
+            read = client.read(&mut asked) => {
+                let said = &asked[..read?];
+                is_last |= has(said, b"finished = 1");
+                if said.is_empty() {
+                    return Ok(());
+                }
+                server.write_all(said).await?;
+            }
+            read = server.read(&mut answered) => {
+                let said = &answered[..read?];
+                if said.is_empty() || is_last && has(said, b"COMMIT") {
+                    return Ok(());
+                }
+                client.write_all(said).await?;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_that_has_not_heard_that_all_rows_are_there_leaves_the_files_of_their_server() {
+    let database = new_database().await.to_string();
+    let mut furnished = Furnished::stopped(Server::on(&database).await).await;
+    let data = furnished.server.data();
+    let (file, other) = (furnished.server.beside("monday"), furnished.server.beside("other"));
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    done(&task(&data, &database, &["backup", &text(&file)]));
+    let restored = new_database().await.to_string();
+    let deaf = without_the_last_answer(&restored).await;
+    refused(&task(&other, &deaf, &["restore", &text(&file)]), &["cannot be reached"]);
+
+    let checked = done(&task(&other, &restored, &["check"]));
+    assert!(checked.contains("20 messages in 1 rooms, 1 files"), "{checked}");
+    refused(&task(&other, &restored, &["restore", &text(&file)]), &["is not empty"]);
+    furnished.server.serve(other.clone(), &restored).await;
+    furnished.is_whole(20).await;
+    furnished.server.stop().await;
+    assert!(!other.join("RESTORING").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

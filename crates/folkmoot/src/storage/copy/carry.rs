@@ -28,12 +28,8 @@ pub(crate) struct Carried {
 /// Fills the target, from where an earlier copy was cut off; [`Target::finish`] comes after it.
 pub(crate) fn carry(source: &Source, target: &Target) -> Result<Carried, CopyError> {
     let tables = tables()?;
-    let reached = match progress::read(&target.connection)? {
-        Some(reached) if reached.source != source.mark => {
-            return Err(CopyError::OtherSource(target.place()));
-        }
-        reached => reached,
-    };
+    target.require_source(&source.mark)?;
+    let reached = progress::read(&target.connection)?;
     let is_new = reached.is_none();
     if is_new {
         progress::begin(&target.connection, &source.mark)?;

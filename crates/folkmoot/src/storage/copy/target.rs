@@ -63,6 +63,14 @@ impl Target {
         }
     }
 
+    /// Refuses what was begun from another source.
+    pub(crate) fn require_source(&self, mark: &str) -> Result<(), CopyError> {
+        match progress::read(&self.connection)? {
+            Some(reached) if reached.source != mark => Err(CopyError::OtherSource(self.place())),
+            _ => Ok(()),
+        }
+    }
+
     /// A new file of SQLite's, which somebody puts into a directory later. Blocks.
     pub(crate) fn file(path: &Path) -> Result<Self, CopyError> {
         let connection = rusqlite::Connection::open(path)?;
@@ -88,7 +96,7 @@ impl Target {
     }
 
     /// Where the rows of a copy that was begun are.
-    pub(super) fn place(&self) -> Site {
+    fn place(&self) -> Site {
         match &self.filling {
             Some(filling) => Site::Directory(filling.directory().to_owned()),
             None => self.site.clone(),

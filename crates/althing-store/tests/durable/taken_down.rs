@@ -1,0 +1,108 @@
+//! What was taken is taken down in its order, also by a store that does not answer for a while.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use althing::{ActorError, ActorId, Context, Epoch, Start, Timestamp, Wire, actor};
+use althing_store::{
+    Answer, Courier, Delivery, Event, Kept, Mark, Memory, Reminder, Saved, Settled, State, Store,
+    StoreError, Turn, When,
+};
+use althing_testkit::World;
+use tokio::sync::watch;
+
+#[derive(Default, Wire)]
+struct Strokes {
+    last: u64,
+}
+
+impl State for Strokes {}
+
+struct Tower {
+    saved: Saved<Strokes>,
+}
+
+#[actor(name = "test.tower", wire, durable = saved)]
+impl Tower {
+    #[wire(skip)]
+    async fn strike_each_second(&mut self, ctx: &mut Context<Self>) {
+        let me = ctx.address();
+        let each_second = When::Cron("* * * * * *".to_owned());
+        let set = self.saved.post().remind("strike", each_second, |it| me.strike(it));
+        set.expect("it can be written down");
+    }
+
+    async fn strike(&mut self, reminder: Reminder) {
+        self.saved.last = reminder.due.0;
+    }
+}
+
+type Opening = Pin<Box<dyn Future<Output = Result<Tower, ActorError>> + Send>>;
+
+fn opening(store: Arc<dyn Store>) -> impl Fn(Start<Tower>) -> Opening + Send + Sync {
+    move |start| {
+        let store = store.clone();
+        Box::pin(async move { Ok(Tower { saved: Saved::load(store, &start).await? }) })
+    }
+}
+
+/// A store that keeps those waiting for a while who say what was taken, and then has not heard.
+#[derive(Default)]
+struct Slow {
+    memory: Memory,
+    is_slow: watch::Sender<bool>,
+}
+
+impl Store for Slow {
+    fn open(&self, id: &ActorId, epoch: Epoch) -> Answer<Kept> {
+        self.memory.open(id, epoch)
+    }
+
+    fn commit(&self, turn: Turn) -> Answer<()> {
+        self.memory.commit(turn)
+    }
+
+    fn events(&self, id: &ActorId, after: u64, limit: usize) -> Answer<Vec<Event>> {
+        self.memory.events(id, after, limit)
+    }
+
+    fn due(&self, until: Timestamp, after: Option<Mark>, limit: usize) -> Answer<Vec<Delivery>> {
+        self.memory.due(until, after, limit)
+    }
+
+    fn left_before(&self, names: Vec<(ActorId, String)>, limit: usize) -> Answer<Vec<Delivery>> {
+        self.memory.left_before(names, limit)
+    }
+
+    fn settle(&self, settled: Vec<Settled>) -> Answer<()> {
+        if !*self.is_slow.borrow() {
+            return self.memory.settle(settled);
+        }
+        let mut slow = self.is_slow.subscribe();
+        Box::pin(async move {
+            slow.wait_for(|is_slow| !is_slow).await.expect("the test goes on");
+            let why = std::io::Error::other("it is away");
+            Err(StoreError::Unavailable(Arc::new(why)))
+        })
+    }
+}
+
+#[test]
+fn what_comes_again_while_the_store_does_not_answer_is_taken_down_in_its_order() {
+    let (world, store) = (World::new(1), Arc::new(Slow::default()));
+    let courier = Arc::new(Courier::new(store.clone()));
+    let node = world.node("town").actor(opening(courier.clone())).build();
+    courier.start(&node);
+    world.run(async {
+        node.get::<Tower>("church").strike_each_second().await.expect("it runs");
+        node.sleep(Duration::from_secs(2)).await;
+        store.is_slow.send_replace(true);
+        node.sleep(Duration::from_secs(5)).await;
+        store.is_slow.send_replace(false);
+        node.sleep(Duration::from_secs(5)).await;
+        let late = Timestamp(node.now().0 - 3_000);
+        let left = store.memory.due(late, None, 9).await.expect("it reads");
+        assert_eq!(left, [], "it would come once more");
+    });
+}
