@@ -16,6 +16,7 @@ mod join;
 mod keeping;
 mod news;
 mod owner;
+mod pages;
 mod post;
 mod recovery;
 mod road;
