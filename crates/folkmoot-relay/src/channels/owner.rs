@@ -27,6 +27,7 @@ use super::{
 };
 use crate::epoch::Epochs;
 use crate::nodes::{Nodes, Site, SiteCalls, node_of};
+use crate::payload::publication_len;
 use crate::stream::{Keep, Query, Stream};
 
 /// How often what has expired is looked for, and which nodes are gone.
@@ -142,7 +143,7 @@ impl Owner {
             let stream = channel.stream(now, keep, &self.channels.epochs);
             stream.expire(now);
             let found = stream.find(&missed, |_| true);
-            let len: usize = found.missed.iter().map(|one| one.data.len()).sum();
+            let len: usize = found.missed.iter().map(publication_len).sum();
             match len > ANSWER_BYTES_MAX {
                 true => Found { missed: Vec::new(), is_all: false, ..found },
                 false => found,
@@ -330,7 +331,7 @@ impl Owner {
         let mut page = self.channels.page_of(&channel, &query, keep, ctx.now().0);
         let mut len = 0;
         let fits = page.publications.iter().take_while(|one| {
-            len += one.data.len();
+            len += publication_len(one);
             len <= ANSWER_BYTES_MAX
         });
         let fits = fits.count().max(1);

@@ -10,7 +10,7 @@ use althing::{ActorRef, SendError};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::{Bulletin, Heard, News, What};
+use super::{Bulletin, News};
 use crate::nodes::{Nodes, Site, SiteCalls, node_of};
 
 /// News that wait for one node. One that is further behind is asked where it is once it has read
@@ -18,8 +18,8 @@ use crate::nodes::{Nodes, Site, SiteCalls, node_of};
 const WAITING_LEN_MAX: usize = if cfg!(test) { 256 } else { 65_536 };
 /// News in one message.
 const BULLETIN_LEN: usize = 1_024;
-/// Payloads in one message, in bytes, and the one that exceeds them: a frame between nodes has to
-/// hold it, and what is longer than that is lost.
+/// Bytes of one message, and the news that exceed them: a frame between nodes has to hold it, and
+/// what is longer than that is lost.
 const BULLETIN_BYTES: usize = 1 << 20;
 /// How long a node may take to read what was told before its owner ends.
 const LAST_WORD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -120,10 +120,11 @@ fn take_bulletin(waiting: &mut VecDeque<News>) -> Vec<News> {
     let (mut news, mut bytes, mut last) = (Vec::new(), 0, None);
     while bytes < BULLETIN_BYTES && news.len() < BULLETIN_LEN {
         let Some(next) = waiting.pop_front() else { break };
-        if let What::Published(Heard { payload, .. }) = &next.what
+        bytes += next.encoded_len();
+        if let Some(payload) = next.what.payload()
             && last != Some(Arc::as_ptr(payload))
         {
-            bytes += payload.data.len();
+            bytes += payload.encoded_len();
             last = Some(Arc::as_ptr(payload));
         }
         news.push(next);
@@ -135,6 +136,11 @@ fn take_bulletin(waiting: &mut VecDeque<News>) -> Vec<News> {
 mod tests {
     use bytes::Bytes;
 
+    use std::collections::BTreeMap;
+
+    use folkmoot_protocol::frame::ClientInfo;
+
+    use super::super::{Heard, What};
     use super::*;
     use crate::payload::Payload;
 
@@ -147,12 +153,27 @@ mod tests {
         Arc::new(Payload { data: Bytes::from(vec![b'7'; len]), ..Payload::default() })
     }
 
+    fn lengths(waiting: &mut VecDeque<News>) -> Vec<usize> {
+        std::iter::from_fn(|| Some(take_bulletin(waiting).len()).filter(|len| *len > 0)).collect()
+    }
+
+    #[test]
+    fn tags_and_who_comes_count_in_a_message_as_data_do() {
+        let third = BULLETIN_BYTES / 3;
+        let tagged = || {
+            let tags = BTreeMap::from([("tag".to_owned(), "x".repeat(third))]);
+            published(&Arc::new(Payload { tags, ..Payload::default() }))
+        };
+        let came = || {
+            let info = ClientInfo { conn_info: vec![b'7'; third].into(), ..ClientInfo::default() };
+            News { channel: "c".into(), what: What::Came(info) }
+        };
+        let mut all: VecDeque<_> = (0..3).flat_map(|_| [tagged(), came()]).collect();
+        assert_eq!(lengths(&mut all), [3, 3]);
+    }
+
     #[test]
     fn a_message_has_a_bound_of_bytes_and_what_is_shared_counts_once() {
-        let lengths = |waiting: &mut VecDeque<News>| -> Vec<usize> {
-            std::iter::from_fn(|| Some(take_bulletin(waiting).len()).filter(|len| *len > 0))
-                .collect()
-        };
         let third = BULLETIN_BYTES / 3;
         let mut each: VecDeque<_> = (0..10).map(|_| published(&payload(third + 1))).collect();
         assert_eq!(lengths(&mut each), [3, 3, 3, 1]);
