@@ -23,6 +23,8 @@ use crate::payload::Encoded;
 
 /// The SDKs subscribe again by themselves, and say where they were.
 const LOST_ITS_PLACE: u32 = 2500;
+/// Of the number of a question: the count within one life of the branch. Lives are above it.
+const QUESTIONS_BITS: u32 = 40;
 
 /// Where the news of these channels come from.
 #[derive(Debug)]
@@ -32,7 +34,8 @@ pub(super) struct Branch {
     pub(super) site: ActorRef<Site>,
     /// The last life of the owner that was heard of, whose news count; 0: none.
     life: u64,
-    /// Of the last question to the owner.
+    /// Of the last question to the owner. It rises from life to life, too: the owner remembers which
+    /// was the last, and an answer to a former life is none to this one.
     number: u64,
 }
 
@@ -49,8 +52,9 @@ pub(crate) enum Begun {
 }
 
 impl Branch {
-    pub(super) fn new(owner: ActorRef<Owner>, site: ActorRef<Site>) -> Self {
-        Self { owner, site, life: 0, number: 0 }
+    /// `begun` times it has begun before.
+    pub(super) fn new(owner: ActorRef<Owner>, site: ActorRef<Site>, begun: u64) -> Self {
+        Self { owner, site, life: 0, number: begun << QUESTIONS_BITS }
     }
 
     /// Has the owner tell all nodes something.
@@ -68,8 +72,9 @@ impl Branch {
 
 impl Channels {
     /// Those of this node; their owners may be elsewhere.
-    pub(crate) fn of_owner(owner: ActorRef<Owner>, site: ActorRef<Site>) -> Self {
-        Self { branch: Some(Box::new(Branch::new(owner, site))), ..Self::new() }
+    /// `begun` times they have begun before.
+    pub(crate) fn of_owner(owner: ActorRef<Owner>, site: ActorRef<Site>, begun: u64) -> Self {
+        Self { branch: Some(Box::new(Branch::new(owner, site, begun))), ..Self::new() }
     }
 
     /// Nobody here is subscribed to a channel any more.
