@@ -291,7 +291,11 @@ impl Owner {
                 self.send_news(ctx);
             }
             Ok(None) | Err(_) if self.nodes.has(node) => self.ask_where(site, None, ctx),
-            Ok(None) | Err(_) => drop(self.waiting.remove(&node)),
+            Ok(None) | Err(_) => {
+                self.waiting.remove(&node);
+                // It may have been a hearer before it was behind.
+                self.forget_nodes(now);
+            }
         }
     }
 
