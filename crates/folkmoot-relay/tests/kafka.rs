@@ -328,3 +328,22 @@ async fn a_record_that_is_published_in_part_is_heard_once_though_it_cannot_be_se
     assert_eq!(seen, [1, 2, 3, 4, 5, 6]);
     first.stop().await;
 }
+
+#[tokio::test]
+async fn what_is_published_is_committed_while_another_topic_is_missing() {
+    let backend = Backend::new(&host().await);
+    backend.makes("present", 1).await;
+    let both = json!({ "topics": ["present", "absent"] });
+    let first = relay("present", &both).await;
+    let mut listener = Listener::subscribe(&first, &["news:x"]).await;
+    for number in 1..=20 {
+        backend.writes("present", 0, &publishes("news:x", number)).await;
+        assert_eq!(listener.publication().await.1, number);
+    }
+    first.stop().await;
+    let second = relay("present", &both).await;
+    let mut listener = Listener::recover(&second, "news:x").await;
+    backend.writes("present", 0, &publishes("news:x", 21)).await;
+    assert_eq!(listener.publication().await.1, 21, "it was published by the first relay");
+    second.stop().await;
+}
