@@ -177,7 +177,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use bytes::Bytes;
-
     use folkmoot_protocol::frame::ClientInfo;
 
     use super::super::Heard;
