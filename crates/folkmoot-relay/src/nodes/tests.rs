@@ -7,7 +7,7 @@ use althing_cluster::{Authority, MemberConfig, Tls};
 use bytes::Bytes;
 use folkmoot_gateway::{Next, Outbox};
 use folkmoot_protocol::Format;
-use folkmoot_protocol::frame::SubscribeResult;
+use folkmoot_protocol::frame::{SubscribeResult, Unsubscribe};
 use serde_json::Value;
 
 use super::*;
@@ -158,6 +158,22 @@ async fn an_answer_to_a_question_from_before_a_panic_is_none_to_who_asks_after_i
     let found = owner.attach(after).await.unwrap();
     let begun = channels.finish("news".into(), new, found).await.unwrap();
     assert!(matches!(begun, Begun::Joined(_)), "{begun:?}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_unsubscribed_while_it_waits_for_an_owner_is_not_subscribed() {
+    let world = world().await;
+    let (channels, client) = (world.hub(0).of("news"), connection(0));
+    let asked = question(channels, &client).await;
+    let number = asked.number;
+    let owner = world.hub(0).nodes().unwrap().owner(Hub::shard("news"));
+    let found = owner.attach(asked).await.unwrap();
+    let why = Unsubscribe { code: 2000, reason: "server unsubscribe".to_owned() };
+    channels.expel("news".into(), client.id.clone(), why).await.unwrap();
+    let begun = channels.finish("news".into(), number, found).await.unwrap();
+    assert!(matches!(begun, Begun::Gone), "{begun:?}");
+    assert_eq!(channels.count().await.unwrap().subscriptions, 0);
     world.end().await;
 }
 
