@@ -93,9 +93,6 @@ impl Channels {
         let channel = self.channels.entry(name.clone()).or_default();
         let branched = channel.across.branched();
         if join.keep.is_none() && branched.is_attached {
-            if join.tells_coming {
-                branch.tell(&name, What::Came(join.connection.seen(&join.info)));
-            }
             return self.settle_join(join, None, &[], now);
         }
         branch.number += 1;
@@ -106,7 +103,6 @@ impl Channels {
             number: branch.number,
             keep: join.keep,
             missed: join.missing(),
-            comes: join.tells_coming.then(|| join.connection.seen(&join.info)),
         };
         let from = branched.meanwhile.len();
         branched.waiting.push(Waiting { number: branch.number, join, from });
@@ -151,7 +147,7 @@ impl Channels {
     fn settle_join(&mut self, join: Join, found: Option<Found>, since: &[What], now: u64) -> Begun {
         let name = join.channel.clone();
         if !join.connection.hold(&name) {
-            self.take_back(&join, now);
+            self.look_later(&name, now);
             return Begun::Gone;
         }
         let channel = self.channels.entry(name.clone()).or_default();
@@ -168,11 +164,12 @@ impl Channels {
         }
         if join.refuses(&result) {
             join.connection.forget(&name);
-            self.take_back(&join, now);
+            self.look_later(&name, now);
             return Begun::Unrecoverable;
         }
         let Join { connection, answer, filter, .. } = join;
         coming::tell(answer, &connection, &name, &result);
+        let comes = join.tells_coming.then(|| connection.seen(&join.info));
         let subscriber = Subscriber {
             deltas: Deltas::of(&result, channel),
             connection,
@@ -188,16 +185,13 @@ impl Channels {
             push_to(&subscriber, &name, what);
         }
         channel.add(subscriber);
+        // Only now: whoever is refused or gone before has not come, and would never leave. It hears of
+        // itself, too.
+        if let (Some(branch), Some(info)) = (&self.branch, comes) {
+            branch.tell(&name, What::Came(info));
+        }
         self.look_later(&name, now);
         Begun::Joined(Box::new(result))
-    }
-
-    /// Who was told of already does not come after all.
-    fn take_back(&mut self, join: &Join, now: u64) {
-        if let Some(branch) = self.branch.as_ref().filter(|_| join.tells_coming) {
-            branch.tell(&join.channel, What::Left(join.connection.seen(&join.info)));
-        }
-        self.look_later(&join.channel, now);
     }
 
     /// Takes in what a life of the owner tells.

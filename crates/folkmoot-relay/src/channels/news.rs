@@ -86,8 +86,6 @@ pub(crate) struct Attach {
     pub(crate) number: u64,
     pub(crate) keep: Option<Keep>,
     pub(crate) missed: Missing,
-    /// Who is to be told to all as somebody who subscribes.
-    pub(crate) comes: Option<ClientInfo>,
 }
 
 /// What a client that subscribes wants of what was published before.

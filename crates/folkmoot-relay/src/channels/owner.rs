@@ -131,13 +131,9 @@ impl Owner {
 
     /// Lets a node hear of a channel, and says what its client has missed.
     fn take(&mut self, attach: Attach, now: u64) -> Found {
-        let Attach { site, channel: name, number, keep, missed, comes } = attach;
+        let Attach { site, channel: name, number, keep, missed } = attach;
         let channel = self.channels.channels.entry(name.clone()).or_default();
-        let nodes = channel.across.hearers();
-        nodes.insert(node_of(&site), number);
-        if let Some(info) = comes {
-            self.channels.outgoing.add(nodes, &name, || What::Came(info.clone()));
-        }
+        channel.across.hearers().insert(node_of(&site), number);
         let nothing = Found { life: 0, position: None, missed: Vec::new(), is_all: false };
         let found = keep.map_or(nothing, |keep| {
             let stream = channel.stream(now, keep, &self.channels.epochs);
@@ -262,7 +258,6 @@ impl Owner {
         let node = node_of(&attach.site);
         if self.roads.contains_key(&node) {
             reply.send(self.take(attach, ctx.now().0));
-            self.send_news(ctx);
             return;
         }
         let site = attach.site.clone();

@@ -132,11 +132,10 @@ async fn when_an_owner_panics_subscribers_on_all_nodes_are_told_to_come_back() {
 }
 
 /// What a node asks the owner of a channel about a client that subscribes.
-async fn question(channels: &ActorRef<Channels>, connection: &Arc<Connection>) -> Attach {
-    let channel: Arc<str> = "news".into();
+async fn question(channels: &ActorRef<Channels>, join: Join) -> Attach {
     // It has its place in the connection for the rest of the test.
-    std::mem::forget(connection.reserve(&channel, 10));
-    match channels.begin(join(channel, connection)).await.unwrap() {
+    std::mem::forget(join.connection.reserve(&join.channel, 10));
+    match channels.begin(join).await.unwrap() {
         Begun::Ask(attach) => *attach,
         begun => panic!("{begun:?}"),
     }
@@ -147,9 +146,9 @@ async fn an_answer_to_a_question_from_before_a_panic_is_none_to_who_asks_after_i
     let world = world().await;
     let channels = world.hub(0).of("news");
     let owner = world.hub(0).nodes().unwrap().owner(Hub::shard("news"));
-    let before = question(channels, &connection(0)).await;
+    let before = question(channels, join("news".into(), &connection(0))).await;
     assert!(channels.fail_by_panic().await.is_err());
-    let after = question(channels, &connection(1)).await;
+    let after = question(channels, join("news".into(), &connection(1))).await;
     let (old, new) = (before.number, after.number);
     assert!(old < new, "the owner would take it for an older one");
     let found = owner.attach(before).await.unwrap();
@@ -165,7 +164,7 @@ async fn an_answer_to_a_question_from_before_a_panic_is_none_to_who_asks_after_i
 async fn who_is_unsubscribed_while_it_waits_for_an_owner_is_not_subscribed() {
     let world = world().await;
     let (channels, client) = (world.hub(0).of("news"), connection(0));
-    let asked = question(channels, &client).await;
+    let asked = question(channels, join("news".into(), &client)).await;
     let number = asked.number;
     let owner = world.hub(0).nodes().unwrap().owner(Hub::shard("news"));
     let found = owner.attach(asked).await.unwrap();
@@ -174,6 +173,25 @@ async fn who_is_unsubscribed_while_it_waits_for_an_owner_is_not_subscribed() {
     let begun = channels.finish("news".into(), number, found).await.unwrap();
     assert!(matches!(begun, Begun::Gone), "{begun:?}");
     assert_eq!(channels.count().await.unwrap().subscriptions, 0);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_gone_while_it_waited_for_an_owner_never_came() {
+    let world = world().await;
+    let (witness, client) = (connection(1), connection(0));
+    let reserved = witness.reserve(&"news".into(), 10).unwrap();
+    let wants = Join { wants_comings: true, ..join("news".into(), &witness) };
+    world.hub(1).join(wants).await.unwrap().unwrap();
+    drop(reserved);
+    let channels = world.hub(0).of("news");
+    let owner = world.hub(0).nodes().unwrap().owner(Hub::shard("news"));
+    let tells = Join { tells_coming: true, ..join("news".into(), &client) };
+    owner.attach(question(channels, tells).await).await.unwrap();
+    channels.give_up("news".into(), client.id.clone()).await.unwrap();
+    world.hub(0).publish("news".into(), post("1".to_owned())).await.unwrap();
+    let heard = pushes(&witness, "pub").await;
+    assert!(heard.iter().all(|push| push["join"].is_null()), "{heard:?}");
     world.end().await;
 }
 
