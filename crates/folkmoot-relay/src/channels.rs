@@ -16,6 +16,7 @@ mod join;
 mod keeping;
 mod news;
 mod owner;
+mod pages;
 mod post;
 mod recovery;
 mod road;
@@ -268,7 +269,8 @@ impl Channels {
         self.leave(&channel, &client, ctx.now().0).is_some()
     }
 
-    /// Ends a subscription that its client did not ask to end, and tells it why.
+    /// Ends a subscription that its client did not ask to end, and tells it why. One that waits for
+    /// its owner is not made.
     pub(crate) async fn expel(
         &mut self,
         channel: Arc<str>,
@@ -276,6 +278,7 @@ impl Channels {
         why: Unsubscribe,
         ctx: &mut Context<Self>,
     ) -> bool {
+        self.give_up_join(&channel, &client, ctx.now().0);
         let Some(gone) = self.leave(&channel, &client, ctx.now().0) else { return false };
         let mut push = Encoded::new(&channel, PushKind::Unsubscribe(why));
         gone.connection.push(push.bytes(gone.connection.format));

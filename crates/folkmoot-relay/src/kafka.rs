@@ -45,6 +45,13 @@ impl Kafka {
         Ok(Self { name: name.into(), settings })
     }
 
+    /// By which records of a partition are recognised on disk and by other nodes. With the consumer's
+    /// name: another one may have the same group and topic on another cluster.
+    fn source(&self, topic: &str, partition: i32) -> Arc<str> {
+        let group = &self.settings.consumer_group;
+        format!("kafka/{}/{group}/{topic}/{partition}", self.name).into()
+    }
+
     /// Publishes until the server stops; a task among `tasks` ends with it.
     pub(crate) fn start(self, server: &Arc<Server>, tasks: &mut JoinSet<()>) {
         let (ending, ended) = oneshot::channel::<()>();
@@ -60,5 +67,25 @@ impl Kafka {
             // An error is how it ends.
             let _ = ended.await;
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn records_of_one_group_and_topic_on_two_clusters_are_told_apart() {
+        let consumer = |name: &str, broker: &str| {
+            let text = format!(
+                "[[consumers]]\nname = '{name}'\ntype = 'kafka'\n[consumers.kafka]\n\
+                 brokers = ['{broker}']\ntopics = ['orders']\nconsumer_group = 'folkmoot'"
+            );
+            Kafka::new(Settings::from_toml(&text).unwrap().consumers.remove(0)).unwrap()
+        };
+        let sources = [("east", "10.0.0.1:9092"), ("west", "10.0.0.2:9092")]
+            .map(|(name, broker)| consumer(name, broker).source("orders", 0));
+        assert_ne!(sources[0], sources[1]);
     }
 }

@@ -3,7 +3,7 @@
 //! went with the state is disconnected, so that it comes back and recovers: nobody may believe to be
 //! subscribed where nobody sends to it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use althing::{ActorError, Start};
@@ -22,8 +22,8 @@ pub(crate) struct Owners {
     rules: Arc<Rules>,
     /// `None`: no channel is durable.
     disk: Option<(Disk, Arc<KnownRows>)>,
-    /// Who has begun before.
-    begun: Mutex<HashSet<usize>>,
+    /// How often each has begun.
+    begun: Mutex<HashMap<usize, u64>>,
     /// Where the owners are, on one node of several: these have only the subscribers then.
     nodes: OnceLock<Arc<Nodes>>,
 }
@@ -46,23 +46,31 @@ impl Owners {
     /// The state that an owner begins with.
     pub(crate) async fn begin(&self, start: Start<Channels>) -> Result<Channels, ActorError> {
         let shard: usize = start.key_as()?;
-        let is_first = self.begun.lock().insert(shard);
-        if !is_first {
+        let begun = self.has_begun(shard);
+        if begun > 0 {
             let told = self.people.lose(|channel| Hub::shard(channel) == shard);
             tracing::error!(shard, told, "channels begin anew; their subscribers must come back");
         }
         if let Some(nodes) = self.nodes.get() {
-            return Ok(Channels::of_owner(nodes.owner(shard).clone(), nodes.site()?));
+            return Ok(Channels::of_owner(nodes.owner(shard).clone(), nodes.site()?, begun));
         }
         let Some((disk, rows)) = &self.disk else { return Ok(Channels::new()) };
         let channels = Channels::on_disk(disk.clone(), rows.clone());
-        if is_first {
+        if begun == 0 {
             return Ok(channels);
         }
         let found = disk.read(move |channel| Hub::shard(channel) == shard).await?;
         // Of publications that were written when nobody was there to note it.
         found.rows.iter().for_each(|(row, channel)| rows.insert(row, channel));
         Ok(channels.with(self.rules.kept(found.channels)))
+    }
+
+    /// Counts a beginning; how often it has begun before.
+    fn has_begun(&self, shard: usize) -> u64 {
+        let mut begun = self.begun.lock();
+        let times = begun.entry(shard).or_default();
+        *times += 1;
+        *times - 1
     }
 }
 

@@ -6,6 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use folkmoot_protocol::Format;
 use folkmoot_protocol::frame::{ClientInfo, Publication, Push, PushKind};
+use prost::Message as _;
+
+/// What stands around a publication and its numbers where it is encoded, at most; and around a tag.
+const PUBLICATION_BYTES: usize = 64;
+const TAG_BYTES: usize = 24;
 
 /// A publication without its place in a channel.
 #[derive(Debug, Default)]
@@ -31,6 +36,24 @@ impl Payload {
             delta: false,
         }
     }
+
+    /// How many bytes it takes in a message between nodes or on disk, at most.
+    pub(crate) fn encoded_len(&self) -> usize {
+        encoded_len(&self.data, &self.tags, self.info.as_ref())
+    }
+}
+
+/// The same of a publication in its place.
+pub(crate) fn publication_len(publication: &Publication) -> usize {
+    let Publication { data, tags, info, .. } = publication;
+    encoded_len(data, tags, info.as_ref())
+}
+
+/// By this all count that bound what is sent or held: tags may be longer than the data.
+fn encoded_len(data: &[u8], tags: &BTreeMap<String, String>, info: Option<&ClientInfo>) -> usize {
+    let tags = tags.iter().map(|(name, value)| name.len() + value.len() + TAG_BYTES);
+    let info = info.map_or(0, |info| info.encoded_len());
+    data.len() + tags.sum::<usize>() + info + PUBLICATION_BYTES
 }
 
 /// One that was kept on disk.
@@ -72,6 +95,28 @@ impl Encoded {
                     format.encode_push(push.clone()).expect("protobuf carries any bytes")
                 })
                 .clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_publication_is_never_longer_than_it_is_counted() {
+        for len in [0, 1, 200, 70_000] {
+            let text = "x".repeat(len);
+            let tags = (0..9).map(|number| (format!("{number}{text}"), text.clone()));
+            let (conn_info, chan_info) = (Bytes::from(text.clone()), Bytes::from(text.clone()));
+            let info =
+                ClientInfo { user: text.clone(), client: text.clone(), conn_info, chan_info };
+            let (data, tags) = (Bytes::from(text.clone()), tags.collect());
+            let payload = Payload { data, tags, info: Some(info), time: -1 };
+            let publication = payload.at(u64::MAX);
+            let (encoded, counted) = (publication.encoded_len(), payload.encoded_len());
+            assert!((encoded..encoded + 300).contains(&counted), "{counted} for {encoded}");
+            assert_eq!(publication_len(&publication), counted);
         }
     }
 }

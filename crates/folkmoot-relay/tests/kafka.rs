@@ -283,3 +283,67 @@ async fn partitions_move_between_relays_of_one_group_and_nothing_is_lost_or_doub
     again.stop().await;
     second.stop().await;
 }
+
+/// Publishes a number in a channel that there is, and in one that there is not.
+fn halved(number: u64) -> String {
+    let payload = json!({ "channels": ["news:x", "nowhere:x"], "data": number });
+    json!({ "method": "broadcast", "payload": payload }).to_string()
+}
+
+/// There is no topic yet for what fails, so that nothing passes such a record; meanwhile one of the
+/// partitions is another relay's, and comes back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_is_published_in_part_is_heard_once_though_it_cannot_be_set_aside() {
+    let backend = Backend::new(&host().await);
+    backend.makes("halved", 2).await;
+    for (partition, first) in [(0, 1), (1, 4)] {
+        backend.writes("halved", partition, &publishes("news:x", first)).await;
+        backend.writes("halved", partition, &halved(first + 1)).await;
+        backend.writes("halved", partition, &publishes("news:x", first + 2)).await;
+    }
+    let failing = json!({ "failed_topic": "halved-failed" });
+    let first = relay("halved", &failing).await;
+    let behind = |partition: u8, records: u8| {
+        let labels = format!("consumer=\"records\",topic=\"halved\",partition=\"{partition}\"");
+        format!("folkmoot_relay_consumer_lag_records{{{labels}}} {records}")
+    };
+    let both_are_behind = async |records: u8| {
+        shows(&first, &behind(0, records)).await;
+        shows(&first, &behind(1, records)).await;
+    };
+    both_are_behind(2).await;
+    let second = relay("halved", &failing).await;
+    Listener::recover(&second, "news:x").await.publication().await;
+    second.stop().await;
+    both_are_behind(2).await;
+    backend.makes("halved-failed", 1).await;
+    let reading = || reads(&SERVER.host(), "halved-failed", 2);
+    for (_, headers) in tokio::task::spawn_blocking(reading).await.expect("it reads") {
+        let has = |text: &str| headers.iter().any(|(_, value)| value.contains(text));
+        assert!(has("1 of 2 channels are refused"), "{headers:?}");
+    }
+    both_are_behind(0).await;
+    let mut seen = published(&first).await;
+    seen.sort_unstable();
+    assert_eq!(seen, [1, 2, 3, 4, 5, 6]);
+    first.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_published_is_committed_while_another_topic_is_missing() {
+    let backend = Backend::new(&host().await);
+    backend.makes("present", 1).await;
+    let both = json!({ "topics": ["present", "absent"] });
+    let first = relay("present", &both).await;
+    let mut listener = Listener::subscribe(&first, &["news:x"]).await;
+    for number in 1..=20 {
+        backend.writes("present", 0, &publishes("news:x", number)).await;
+        assert_eq!(listener.publication().await.1, number);
+    }
+    first.stop().await;
+    let second = relay("present", &both).await;
+    let mut listener = Listener::recover(&second, "news:x").await;
+    backend.writes("present", 0, &publishes("news:x", 21)).await;
+    assert_eq!(listener.publication().await.1, 21, "it was published by the first relay");
+    second.stop().await;
+}

@@ -144,6 +144,28 @@ impl PostgresServer {
         self.start_again();
     }
 
+    /// Keeps its files as they are now, for `go_back`. It starts anew.
+    ///
+    /// # Panics
+    /// If it does not start again.
+    pub fn keep(&mut self) {
+        self.kill();
+        copy(&self.data(), &self.kept());
+        self.start_again();
+    }
+
+    /// Has its files again as they were kept, as a machine that is brought back from a snapshot. It
+    /// starts anew.
+    ///
+    /// # Panics
+    /// If nothing was kept, or it does not start with that.
+    pub fn go_back(&mut self) {
+        self.kill();
+        fs::remove_dir_all(self.data()).expect("the directory is ours");
+        copy(&self.kept(), &self.data());
+        self.start_again();
+    }
+
     /// The address and the port at which it listens.
     pub fn address(&self) -> (&str, u16) {
         (&self.address, self.port)
@@ -168,6 +190,10 @@ impl PostgresServer {
         self.directory.path().join("data")
     }
 
+    fn kept(&self) -> PathBuf {
+        self.directory.path().join("kept")
+    }
+
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.programs.join(program));
         if let Some(user) = self.user {
@@ -188,7 +214,7 @@ impl PostgresServer {
             run(Command::new("mv").arg(self.data()).arg(made));
             made.join("data")
         });
-        run(Command::new("cp").args(["--archive", "--reflink=auto"]).arg(empty).arg(self.data()));
+        copy(&empty, &self.data());
     }
 
     fn make_anew(&self) {
@@ -229,6 +255,11 @@ impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Copies a directory that is not there yet.
+fn copy(from: &Path, to: &Path) {
+    run(Command::new("cp").args(["--archive", "--reflink=auto"]).arg(from).arg(to));
 }
 
 /// Runs a program that must succeed.

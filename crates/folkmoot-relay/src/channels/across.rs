@@ -39,7 +39,6 @@ pub(super) struct Branched {
     pub(super) waiting: Vec<Waiting>,
     /// What has come since the first of them asked.
     pub(super) meanwhile: Vec<What>,
-    /// Of its publications.
     meanwhile_bytes: usize,
 }
 
@@ -113,9 +112,8 @@ impl Branched {
         if self.waiting.is_empty() {
             return;
         }
-        if let What::Published(heard) = what {
-            self.meanwhile_bytes += heard.payload.data.len();
-        }
+        let payload = what.payload().map_or(0, |payload| payload.encoded_len());
+        self.meanwhile_bytes += payload + what.encoded_len();
         self.meanwhile.push(what.clone());
     }
 
@@ -179,6 +177,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use bytes::Bytes;
+    use folkmoot_protocol::frame::ClientInfo;
 
     use super::super::Heard;
     use super::super::tests::{connection, join};
@@ -193,14 +192,35 @@ mod tests {
             branched.waiting.push(Waiting { number: 1, join, from: 0 });
             let payload = Payload { data, tags: BTreeMap::new(), info: None, time: 0 };
             let heard = Heard { payload: Arc::new(payload), offset: 1, may_be_delta: false };
-            let mut noted = 0;
-            while !branched.keep_within() {
-                branched.note(&What::Published(heard.clone()));
-                noted += 1;
-                assert!(noted <= most, "{noted} of {len} bytes are kept");
-            }
+            assert!(noted(&mut branched, &What::Published(heard)) <= most, "of {len} bytes");
             assert!(branched.waiting.is_empty() && branched.meanwhile.is_empty());
             assert!(!branched.keep_within(), "what was given up counts no more");
         }
+    }
+
+    #[test]
+    fn tags_and_who_comes_count_among_what_comes_while_somebody_waits() {
+        let text = "x".repeat(32 << 20);
+        let info = ClientInfo { conn_info: text.clone().into(), ..ClientInfo::default() };
+        let tags = BTreeMap::from([("tag".to_owned(), text)]);
+        let payload = Arc::new(Payload { tags, ..Payload::default() });
+        let heard = Heard { payload, offset: 1, may_be_delta: false };
+        for what in [What::Published(heard), What::Came(info)] {
+            let mut branched = Branched::default();
+            let join = join(&connection("one"), None);
+            branched.waiting.push(Waiting { number: 1, join, from: 0 });
+            assert!(noted(&mut branched, &what) <= 3);
+        }
+    }
+
+    /// How often something is kept until it is too much.
+    fn noted(branched: &mut Branched, what: &What) -> usize {
+        let mut noted = 0;
+        while !branched.keep_within() {
+            branched.note(what);
+            noted += 1;
+            assert!(noted <= 2 * MEANWHILE_LEN_MAX, "there is no bound");
+        }
+        noted
     }
 }

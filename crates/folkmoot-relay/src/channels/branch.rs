@@ -23,6 +23,8 @@ use crate::payload::Encoded;
 
 /// The SDKs subscribe again by themselves, and say where they were.
 const LOST_ITS_PLACE: u32 = 2500;
+/// Of the number of a question: the count within one life of the branch. Lives are above it.
+const QUESTIONS_BITS: u32 = 40;
 
 /// Where the news of these channels come from.
 #[derive(Debug)]
@@ -32,7 +34,8 @@ pub(super) struct Branch {
     pub(super) site: ActorRef<Site>,
     /// The last life of the owner that was heard of, whose news count; 0: none.
     life: u64,
-    /// Of the last question to the owner.
+    /// Of the last question to the owner. It rises from life to life, too: the owner remembers which
+    /// was the last, and an answer to a former life is none to this one.
     number: u64,
 }
 
@@ -49,8 +52,9 @@ pub(crate) enum Begun {
 }
 
 impl Branch {
-    pub(super) fn new(owner: ActorRef<Owner>, site: ActorRef<Site>) -> Self {
-        Self { owner, site, life: 0, number: 0 }
+    /// `begun` times it has begun before.
+    pub(super) fn new(owner: ActorRef<Owner>, site: ActorRef<Site>, begun: u64) -> Self {
+        Self { owner, site, life: 0, number: begun << QUESTIONS_BITS }
     }
 
     /// Has the owner tell all nodes something.
@@ -68,8 +72,9 @@ impl Branch {
 
 impl Channels {
     /// Those of this node; their owners may be elsewhere.
-    pub(crate) fn of_owner(owner: ActorRef<Owner>, site: ActorRef<Site>) -> Self {
-        Self { branch: Some(Box::new(Branch::new(owner, site))), ..Self::new() }
+    /// `begun` times they have begun before.
+    pub(crate) fn of_owner(owner: ActorRef<Owner>, site: ActorRef<Site>, begun: u64) -> Self {
+        Self { branch: Some(Box::new(Branch::new(owner, site, begun))), ..Self::new() }
     }
 
     /// Nobody here is subscribed to a channel any more.
@@ -88,9 +93,6 @@ impl Channels {
         let channel = self.channels.entry(name.clone()).or_default();
         let branched = channel.across.branched();
         if join.keep.is_none() && branched.is_attached {
-            if join.tells_coming {
-                branch.tell(&name, What::Came(join.connection.seen(&join.info)));
-            }
             return self.settle_join(join, None, &[], now);
         }
         branch.number += 1;
@@ -101,7 +103,6 @@ impl Channels {
             number: branch.number,
             keep: join.keep,
             missed: join.missing(),
-            comes: join.tells_coming.then(|| join.connection.seen(&join.info)),
         };
         let from = branched.meanwhile.len();
         branched.waiting.push(Waiting { number: branch.number, join, from });
@@ -146,7 +147,7 @@ impl Channels {
     fn settle_join(&mut self, join: Join, found: Option<Found>, since: &[What], now: u64) -> Begun {
         let name = join.channel.clone();
         if !join.connection.hold(&name) {
-            self.take_back(&join, now);
+            self.look_later(&name, now);
             return Begun::Gone;
         }
         let channel = self.channels.entry(name.clone()).or_default();
@@ -163,11 +164,12 @@ impl Channels {
         }
         if join.refuses(&result) {
             join.connection.forget(&name);
-            self.take_back(&join, now);
+            self.look_later(&name, now);
             return Begun::Unrecoverable;
         }
         let Join { connection, answer, filter, .. } = join;
         coming::tell(answer, &connection, &name, &result);
+        let comes = join.tells_coming.then(|| connection.seen(&join.info));
         let subscriber = Subscriber {
             deltas: Deltas::of(&result, channel),
             connection,
@@ -183,16 +185,13 @@ impl Channels {
             push_to(&subscriber, &name, what);
         }
         channel.add(subscriber);
+        // Only now: whoever is refused or gone before has not come, and would never leave. It hears of
+        // itself, too.
+        if let (Some(branch), Some(info)) = (&self.branch, comes) {
+            branch.tell(&name, What::Came(info));
+        }
         self.look_later(&name, now);
         Begun::Joined(Box::new(result))
-    }
-
-    /// Who was told of already does not come after all.
-    fn take_back(&mut self, join: &Join, now: u64) {
-        if let Some(branch) = self.branch.as_ref().filter(|_| join.tells_coming) {
-            branch.tell(&join.channel, What::Left(join.connection.seen(&join.info)));
-        }
-        self.look_later(&join.channel, now);
     }
 
     /// Takes in what a life of the owner tells.

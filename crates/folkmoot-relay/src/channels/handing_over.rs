@@ -14,7 +14,6 @@ use althing::Context;
 use super::keeping::owner_of;
 use super::{Channels, channels_messages::Granted};
 use crate::durable::{Portion, Turn};
-use crate::payload::Payload;
 
 /// About how much is handed over at once: a publication that comes then waits for as long as this
 /// takes to be written.
@@ -81,7 +80,7 @@ impl Channels {
             for payload in &saved.history {
                 // One that several channels share is written once.
                 if counted.insert(Arc::as_ptr(payload).addr()) {
-                    bytes += len(payload);
+                    bytes += payload.encoded_len();
                 }
             }
             bytes += saved.keys.iter().map(|(key, ..)| key.len()).sum::<usize>();
@@ -96,9 +95,4 @@ impl Channels {
             ctx.pipe(disk.turn(), |turn| Granted { turn });
         }
     }
-}
-
-fn len(payload: &Payload) -> usize {
-    let tags = payload.tags.iter().map(|(key, value)| key.len() + value.len());
-    payload.data.len() + tags.sum::<usize>()
 }

@@ -28,7 +28,7 @@ const ATTACH_TIMEOUT: Duration = Duration::from_secs(20);
 const ATTACH_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// The longest publication where there are several nodes: half of a frame between them, which holds
-/// names, tags and keys, too.
+/// names and keys, too.
 const PUBLICATION_BYTES_MAX: usize = 32 << 20;
 
 /// Why nothing was published.
@@ -47,7 +47,7 @@ pub(crate) enum Refused {
 
 /// Whether a frame between nodes holds a publication.
 fn fits(post: &Post) -> Result<(), Refused> {
-    match post.payload.data.len() {
+    match post.payload.encoded_len() {
         len if len > PUBLICATION_BYTES_MAX => Err(Refused::TooLarge(len)),
         _ => Ok(()),
     }

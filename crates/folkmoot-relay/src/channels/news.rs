@@ -41,6 +41,34 @@ pub(crate) enum What {
     Anew(Position),
 }
 
+/// What stands around news and their numbers in a message, at most.
+const NEWS_BYTES: usize = 64;
+
+impl News {
+    /// How many bytes they take in a message beside a payload, at most.
+    pub(super) fn encoded_len(&self) -> usize {
+        self.channel.len() + self.what.encoded_len() + NEWS_BYTES
+    }
+}
+
+impl What {
+    /// The payload, which neighbours in a message may share.
+    pub(super) fn payload(&self) -> Option<&Arc<Payload>> {
+        match self {
+            Self::Published(heard) => Some(&heard.payload),
+            Self::Came(_) | Self::Left(_) | Self::Anew(_) => None,
+        }
+    }
+
+    /// How many bytes it takes beside its payload.
+    pub(super) fn encoded_len(&self) -> usize {
+        match self {
+            Self::Came(info) | Self::Left(info) => prost::Message::encoded_len(info),
+            Self::Published(_) | Self::Anew(_) => 0,
+        }
+    }
+}
+
 /// News in their order.
 #[derive(Debug, Clone)]
 pub(crate) struct Bulletin(pub(crate) Vec<News>);
@@ -58,8 +86,6 @@ pub(crate) struct Attach {
     pub(crate) number: u64,
     pub(crate) keep: Option<Keep>,
     pub(crate) missed: Missing,
-    /// Who is to be told to all as somebody who subscribes.
-    pub(crate) comes: Option<ClientInfo>,
 }
 
 /// What a client that subscribes wants of what was published before.

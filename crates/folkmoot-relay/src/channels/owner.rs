@@ -19,13 +19,15 @@ use althing::{
 use tokio::task::JoinSet;
 
 use super::across::Across;
+use super::pages::Pages;
 use super::road::{Behind, Road};
 use super::{
-    Attach, Bulletin, Channels, Enlisted, EnlistedChannel, Found, Heard, HistoryPage, MovedChannel,
-    Position, Shipment, What,
+    Attach, Bulletin, Channels, Enlisted, EnlistedChannel, Found, Heard, HistoryPage, Position,
+    Shipment, What,
 };
 use crate::epoch::Epochs;
-use crate::nodes::{Nodes, Page, Site, SiteCalls, node_of};
+use crate::nodes::{Nodes, Site, SiteCalls, node_of};
+use crate::payload::publication_len;
 use crate::stream::{Keep, Query, Stream};
 
 /// How often what has expired is looked for, and which nodes are gone.
@@ -37,8 +39,6 @@ const ENLIST_TIMEOUT: Duration = Duration::from_secs(10);
 const ENLIST_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// How long the last news may take when the owner moves.
 const LAST_NEWS_TIMEOUT: Duration = Duration::from_secs(5);
-/// What one message with a part of the state has about, in bytes.
-const PAGE_BYTES: usize = 1 << 20;
 /// Publications of one answer, in bytes: more would not fit into a frame between nodes.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 
@@ -131,19 +131,15 @@ impl Owner {
 
     /// Lets a node hear of a channel, and says what its client has missed.
     fn take(&mut self, attach: Attach, now: u64) -> Found {
-        let Attach { site, channel: name, number, keep, missed, comes } = attach;
+        let Attach { site, channel: name, number, keep, missed } = attach;
         let channel = self.channels.channels.entry(name.clone()).or_default();
-        let nodes = channel.across.hearers();
-        nodes.insert(node_of(&site), number);
-        if let Some(info) = comes {
-            self.channels.outgoing.add(nodes, &name, || What::Came(info.clone()));
-        }
+        channel.across.hearers().insert(node_of(&site), number);
         let nothing = Found { life: 0, position: None, missed: Vec::new(), is_all: false };
         let found = keep.map_or(nothing, |keep| {
             let stream = channel.stream(now, keep, &self.channels.epochs);
             stream.expire(now);
             let found = stream.find(&missed, |_| true);
-            let len: usize = found.missed.iter().map(|one| one.data.len()).sum();
+            let len: usize = found.missed.iter().map(publication_len).sum();
             match len > ANSWER_BYTES_MAX {
                 true => Found { missed: Vec::new(), is_all: false, ..found },
                 false => found,
@@ -162,7 +158,7 @@ impl Owner {
         let epochs = self.channels.epochs.current().number();
         let channels = std::mem::take(&mut self.channels.channels);
         let moved = channels.into_iter().map(|(name, channel)| channel.leave(name));
-        let mut pages = Pages { moved, rest: None, life: self.life, epochs };
+        let mut pages = Pages::new(moved, self.life, epochs);
         let mut number = 0;
         loop {
             let (page, is_last) = pages.next(number);
@@ -190,51 +186,6 @@ fn since(stream: &Stream, was: Position) -> Vec<What> {
         What::Published(Heard { payload: Arc::new(one.into()), offset, may_be_delta: false })
     });
     published.collect()
-}
-
-/// What an owner keeps, in parts.
-struct Pages<I> {
-    moved: I,
-    /// Of a channel whose history did not fit into the last one.
-    rest: Option<MovedChannel>,
-    life: u64,
-    epochs: u64,
-}
-
-impl<I: Iterator<Item = MovedChannel>> Pages<I> {
-    fn next(&mut self, number: u32) -> (Page, bool) {
-        let (mut channels, mut len, mut is_last) = (Vec::new(), 0, false);
-        while len <= PAGE_BYTES {
-            let Some(mut moved) = self.rest.take().or_else(|| self.moved.next()) else {
-                is_last = true;
-                break;
-            };
-            len += moved.name.len();
-            len += moved.keys.iter().map(|one| one.key.len() + 64).sum::<usize>();
-            self.rest = cut(&mut moved, &mut len);
-            channels.push(moved);
-        }
-        let (life, epochs) = (self.life, self.epochs);
-        (Page { number, is_last, life, epochs, channels }, is_last)
-    }
-}
-
-/// Takes away from a channel's history what does not fit into a page any more; all else of the
-/// channel comes with the first part.
-fn cut(moved: &mut MovedChannel, len: &mut usize) -> Option<MovedChannel> {
-    let mut fits = 0;
-    while *len <= PAGE_BYTES && fits < moved.history.len() {
-        *len += moved.history[fits].data.len() + 64;
-        fits += 1;
-    }
-    if fits == moved.history.len() {
-        return None;
-    }
-    let history = moved.history.split_off(fits);
-    let (name, position, version) = (moved.name.clone(), moved.position, None);
-    let MovedChannel { history_until, numbers_until, .. } = *moved;
-    let keys = Vec::new();
-    Some(MovedChannel { name, position, history, history_until, numbers_until, keys, version })
 }
 
 #[actor(name = "relay.owner", wire, options = options)]
@@ -307,7 +258,6 @@ impl Owner {
         let node = node_of(&attach.site);
         if self.roads.contains_key(&node) {
             reply.send(self.take(attach, ctx.now().0));
-            self.send_news(ctx);
             return;
         }
         let site = attach.site.clone();
@@ -336,7 +286,11 @@ impl Owner {
                 self.send_news(ctx);
             }
             Ok(None) | Err(_) if self.nodes.has(node) => self.ask_where(site, None, ctx),
-            Ok(None) | Err(_) => drop(self.waiting.remove(&node)),
+            Ok(None) | Err(_) => {
+                self.waiting.remove(&node);
+                // It may have been a hearer before it was behind.
+                self.forget_nodes(now);
+            }
         }
     }
 
@@ -376,7 +330,7 @@ impl Owner {
         let mut page = self.channels.page_of(&channel, &query, keep, ctx.now().0);
         let mut len = 0;
         let fits = page.publications.iter().take_while(|one| {
-            len += one.data.len();
+            len += publication_len(one);
             len <= ANSWER_BYTES_MAX
         });
         let fits = fits.count().max(1);

@@ -224,7 +224,7 @@ impl Group {
         let (ending, ends) = watch::channel(false);
         let partition = Partition {
             group: consumer.context().clone(),
-            source: self.source(topic, number),
+            source: self.kafka.source(topic, number),
             queue,
             told,
             progress: progress.clone(),
@@ -232,11 +232,6 @@ impl Group {
         };
         let task = self.runtime.spawn(partition.run());
         self.running.lock().insert(name, Running { progress, ending, task });
-    }
-
-    /// By which records of a partition are recognised on disk.
-    fn source(&self, topic: &str, number: i32) -> Arc<str> {
-        format!("kafka/{}/{topic}/{number}", self.settings().consumer_group).into()
     }
 
     /// What came of a commit.
@@ -255,7 +250,7 @@ impl Group {
             }
             progress.lock().committed(offset);
             if let Some(ledger) = &self.server.ledger {
-                let source = self.source(place.topic(), place.partition());
+                let source = self.kafka.source(place.topic(), place.partition());
                 ledger.advance(&source, offset.cast_unsigned());
             }
         }

@@ -100,6 +100,7 @@ impl Partition {
         let server = &self.group.server;
         // Without a limit of time: what is given up here in the middle would be published again.
         let outcomes = feed::publish_asked(server, &self.group.metrics, asked).await;
+        self.note(taken, &outcomes);
         for (passed, (one, outcome)) in taken.iter().zip(outcomes).enumerate() {
             match outcome {
                 Ok(()) => {}
@@ -111,15 +112,29 @@ impl Partition {
                     }
                 }
             }
-            self.progress.lock().pass(one.record.offset(), one.key.part);
+            self.progress.lock().pass(one.record.offset());
         }
         taken.len()
     }
 
-    /// What a record asks for; nothing, if it was published before a connection was lost.
+    /// Notes what is published before anything of it is set aside, which may be cut off: it must not
+    /// be published again then, nor must what was published with it.
+    fn note(&self, taken: &[Taken<'_>], outcomes: &[Result<(), RpcError>]) {
+        let mut progress = self.progress.lock();
+        for (one, outcome) in taken.iter().zip(outcomes) {
+            if outcome.as_ref().is_err_and(|error| error.code.is_temporary()) {
+                return;
+            }
+            progress.is_out(one.record.offset(), one.key.part, outcome);
+        }
+    }
+
+    /// What a record asks for. Of one that was published before, nothing is left, or it is refused as
+    /// it was then.
     fn read(&self, one: &Taken<'_>) -> Result<Asked, RpcError> {
-        if self.progress.lock().has(one.record.offset(), one.key.part) {
-            return Ok(Asked::nothing());
+        let outcome = self.progress.lock().outcome(one.record.offset(), one.key.part);
+        if let Some(outcome) = outcome {
+            return outcome.map(|()| Asked::nothing());
         }
         let server = &self.group.server;
         let mut asked = record::read(server, self.group.settings(), &one.record, &one.key)?;

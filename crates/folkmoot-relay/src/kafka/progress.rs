@@ -6,10 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use folkmoot_protocol::rpc::RpcError;
+
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Hashes of records that are published or set aside, by their offsets.
-    passed: BTreeMap<i64, u64>,
+    /// Records that are published, by their offsets.
+    published: BTreeMap<i64, Published>,
     /// The place of the next record; `None`: none has passed since the partition was assigned.
     next: Option<i64>,
     /// The place whose commit was asked for last.
@@ -18,6 +20,15 @@ pub(super) struct Progress {
     committed: Option<i64>,
     /// Whether the partition is assigned to this process.
     is_ours: bool,
+}
+
+/// A record that is published, as far as it can be.
+#[derive(Debug)]
+struct Published {
+    /// Of its content.
+    hash: u64,
+    /// Why some of it, or all, was refused, until it is set aside with that.
+    refused: Option<RpcError>,
 }
 
 impl Progress {
@@ -32,14 +43,23 @@ impl Progress {
         self.is_ours = false;
     }
 
-    /// Whether this record has passed already.
-    pub(super) fn has(&self, offset: i64, hash: u64) -> bool {
-        self.passed.get(&offset) == Some(&hash)
+    /// What came of this record; `None`: it is not published.
+    pub(super) fn outcome(&self, offset: i64, hash: u64) -> Option<Result<(), RpcError>> {
+        let known = self.published.get(&offset).filter(|known| known.hash == hash)?;
+        Some(known.refused.clone().map_or(Ok(()), Err))
     }
 
-    /// All before the record have passed, and now it has.
-    pub(super) fn pass(&mut self, offset: i64, hash: u64) {
-        self.passed.insert(offset, hash);
+    /// This came of the record, which need not be tried again.
+    pub(super) fn is_out(&mut self, offset: i64, hash: u64, outcome: &Result<(), RpcError>) {
+        let refused = outcome.as_ref().err().cloned();
+        self.published.insert(offset, Published { hash, refused });
+    }
+
+    /// All before the record have passed, and now it has: if it was refused, it is set aside.
+    pub(super) fn pass(&mut self, offset: i64) {
+        if let Some(known) = self.published.get_mut(&offset) {
+            known.refused = None;
+        }
         self.next = Some(offset + 1);
     }
 
@@ -65,7 +85,7 @@ impl Progress {
     /// What is before this place does not come again.
     pub(super) fn committed(&mut self, place: i64) {
         self.committed = Some(place);
-        self.passed = self.passed.split_off(&place);
+        self.published = self.published.split_off(&place);
     }
 
     /// A commit came to nothing; it is asked for again.
@@ -76,7 +96,35 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
+    use folkmoot_protocol::ErrorCode;
+
     use super::*;
+
+    fn publish(progress: &mut Progress, offset: i64) {
+        progress.is_out(offset, 1, &Ok(()));
+        progress.pass(offset);
+    }
+
+    #[test]
+    fn what_is_published_and_not_set_aside_yet_is_known_and_not_committed() {
+        let mut progress = Progress::default();
+        progress.begin();
+        let refused = Err(RpcError::from(ErrorCode::UnknownChannel));
+        publish(&mut progress, 5);
+        progress.is_out(6, 1, &refused);
+        progress.is_out(7, 1, &Ok(()));
+        assert_eq!(progress.ask_commit(), Some(6));
+        // The partition is given away, and comes back.
+        progress.end();
+        progress.committed(6);
+        progress.begin();
+        assert_eq!(progress.outcome(6, 1), Some(refused));
+        assert_eq!(progress.outcome(6, 2), None, "another record at the same place");
+        assert_eq!(progress.outcome(7, 1), Some(Ok(())));
+        assert_eq!(progress.outcome(8, 1), None);
+        progress.pass(6);
+        assert_eq!(progress.outcome(6, 1), Some(Ok(())), "it is set aside once");
+    }
 
     #[test]
     fn a_record_that_passed_is_known_until_its_place_is_committed() {
@@ -84,7 +132,7 @@ mod tests {
         progress.begin();
         assert_eq!(progress.ask_commit(), None);
         for offset in 5..8 {
-            progress.pass(offset, 1);
+            publish(&mut progress, offset);
         }
         assert_eq!(progress.ask_commit(), Some(8));
         assert_eq!(progress.ask_commit(), None, "it was asked for");
@@ -92,10 +140,10 @@ mod tests {
         assert_eq!(progress.ask_commit(), Some(8));
         // The connection is lost before anybody says that it was committed.
         progress.begin();
-        assert!(progress.has(5, 1) && progress.has(7, 1));
-        assert!(!progress.has(7, 2), "another record at the same place");
+        let has = |progress: &Progress, offset| progress.outcome(offset, 1).is_some();
+        assert!(has(&progress, 5) && has(&progress, 7));
         progress.committed(7);
-        assert!(!progress.has(6, 1) && progress.has(7, 1));
+        assert!(!has(&progress, 6) && has(&progress, 7));
     }
 
     #[test]
@@ -103,12 +151,12 @@ mod tests {
         let mut progress = Progress::default();
         progress.begin();
         assert_eq!(progress.not_known_committed(), None);
-        progress.pass(1, 1);
+        progress.pass(1);
         assert_eq!(progress.ask_commit(), Some(2));
         assert_eq!(progress.not_known_committed(), Some(2));
         progress.committed(2);
         assert_eq!(progress.not_known_committed(), None);
-        progress.pass(2, 1);
+        progress.pass(2);
         assert_eq!(progress.not_known_committed(), Some(3));
         // What another process has committed meanwhile is not ours.
         progress.begin();
@@ -119,9 +167,9 @@ mod tests {
     fn nothing_of_a_partition_that_was_given_away_is_committed() {
         let mut progress = Progress::default();
         progress.begin();
-        progress.pass(1, 1);
+        progress.pass(1);
         progress.end();
-        progress.pass(2, 1);
+        progress.pass(2);
         assert_eq!(progress.ask_commit(), None);
         progress.begin();
         assert_eq!(progress.ask_commit(), None, "another process may be further");

@@ -56,9 +56,12 @@ impl Shelf {
         incoming.pages += 1;
         incoming.is_whole = page.is_last;
         for part in page.channels {
-            // The history of one that does not fit into a page goes on in the next.
+            // Of one that does not fit into a page, keys and history go on in the next.
             match incoming.moved.channels.last_mut().filter(|last| last.name == part.name) {
-                Some(last) => last.history.extend(part.history),
+                Some(last) => {
+                    last.keys.extend(part.keys);
+                    last.history.extend(part.history);
+                }
                 None => incoming.moved.channels.push(part),
             }
         }

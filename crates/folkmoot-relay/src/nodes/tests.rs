@@ -7,11 +7,11 @@ use althing_cluster::{Authority, MemberConfig, Tls};
 use bytes::Bytes;
 use folkmoot_gateway::{Next, Outbox};
 use folkmoot_protocol::Format;
-use folkmoot_protocol::frame::SubscribeResult;
+use folkmoot_protocol::frame::{SubscribeResult, Unsubscribe};
 use serde_json::Value;
 
 use super::*;
-use crate::channels::{Answer, Hub, Join, Post};
+use crate::channels::{Answer, Attach, Begun, Channels, ChannelsCalls, Hub, Join, Post};
 use crate::connection::Connection;
 use crate::payload::Payload;
 use crate::server::{Relay, start_as_node};
@@ -50,30 +50,10 @@ impl World {
     }
 
     async fn subscribe(&self, node: usize, channel: &str) -> Arc<Connection> {
-        let (id, outbox) = (format!("client{node}"), Arc::new(Outbox::new(64 << 20)));
-        let connection =
-            Connection::new(id.into(), "42".into(), Bytes::new(), Format::Json, outbox);
-        connection.go_live();
-        let connection = Arc::new(connection);
+        let connection = connection(node);
         let channel: Arc<str> = channel.into();
         let reserved = connection.reserve(&channel, 10).unwrap();
-        let join = Join {
-            channel,
-            connection: connection.clone(),
-            info: Bytes::new(),
-            has_presence: true,
-            tells_coming: false,
-            wants_comings: false,
-            keep: Some(KEEP),
-            since: None,
-            recovery_limit: 10,
-            recovers_newest: false,
-            needs_all: false,
-            filter: None,
-            result: SubscribeResult { recoverable: true, ..SubscribeResult::default() },
-            answer: Answer::Connect,
-        };
-        self.hub(node).join(join).await.unwrap().unwrap();
+        self.hub(node).join(join(channel, &connection)).await.unwrap().unwrap();
         drop(reserved);
         connection
     }
@@ -82,6 +62,32 @@ impl World {
         for node in self.nodes {
             node.stop().await;
         }
+    }
+}
+
+fn connection(node: usize) -> Arc<Connection> {
+    let (id, outbox) = (format!("client{node}"), Arc::new(Outbox::new(64 << 20)));
+    let connection = Connection::new(id.into(), "42".into(), Bytes::new(), Format::Json, outbox);
+    connection.go_live();
+    Arc::new(connection)
+}
+
+fn join(channel: Arc<str>, connection: &Arc<Connection>) -> Join {
+    Join {
+        channel,
+        connection: connection.clone(),
+        info: Bytes::new(),
+        has_presence: true,
+        tells_coming: false,
+        wants_comings: false,
+        keep: Some(KEEP),
+        since: None,
+        recovery_limit: 10,
+        recovers_newest: false,
+        needs_all: false,
+        filter: None,
+        result: SubscribeResult { recoverable: true, ..SubscribeResult::default() },
+        answer: Answer::Connect,
     }
 }
 
@@ -122,6 +128,70 @@ async fn when_an_owner_panics_subscribers_on_all_nodes_are_told_to_come_back() {
         let told = pushes(subscriber, "unsubscribe").await;
         assert_eq!(told.last().unwrap()["unsubscribe"]["code"], 2500);
     }
+    world.end().await;
+}
+
+/// What a node asks the owner of a channel about a client that subscribes.
+async fn question(channels: &ActorRef<Channels>, join: Join) -> Attach {
+    // It has its place in the connection for the rest of the test.
+    std::mem::forget(join.connection.reserve(&join.channel, 10));
+    match channels.begin(join).await.unwrap() {
+        Begun::Ask(attach) => *attach,
+        begun => panic!("{begun:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_to_a_question_from_before_a_panic_is_none_to_who_asks_after_it() {
+    let world = world().await;
+    let channels = world.hub(0).of("news");
+    let owner = world.hub(0).nodes().unwrap().owner(Hub::shard("news"));
+    let before = question(channels, join("news".into(), &connection(0))).await;
+    assert!(channels.fail_by_panic().await.is_err());
+    let after = question(channels, join("news".into(), &connection(1))).await;
+    let (old, new) = (before.number, after.number);
+    assert!(old < new, "the owner would take it for an older one");
+    let found = owner.attach(before).await.unwrap();
+    let begun = channels.finish("news".into(), old, found).await.unwrap();
+    assert!(matches!(begun, Begun::Gone), "{begun:?}");
+    let found = owner.attach(after).await.unwrap();
+    let begun = channels.finish("news".into(), new, found).await.unwrap();
+    assert!(matches!(begun, Begun::Joined(_)), "{begun:?}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_unsubscribed_while_it_waits_for_an_owner_is_not_subscribed() {
+    let world = world().await;
+    let (channels, client) = (world.hub(0).of("news"), connection(0));
+    let asked = question(channels, join("news".into(), &client)).await;
+    let number = asked.number;
+    let owner = world.hub(0).nodes().unwrap().owner(Hub::shard("news"));
+    let found = owner.attach(asked).await.unwrap();
+    let why = Unsubscribe { code: 2000, reason: "server unsubscribe".to_owned() };
+    channels.expel("news".into(), client.id.clone(), why).await.unwrap();
+    let begun = channels.finish("news".into(), number, found).await.unwrap();
+    assert!(matches!(begun, Begun::Gone), "{begun:?}");
+    assert_eq!(channels.count().await.unwrap().subscriptions, 0);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_gone_while_it_waited_for_an_owner_never_came() {
+    let world = world().await;
+    let (witness, client) = (connection(1), connection(0));
+    let reserved = witness.reserve(&"news".into(), 10).unwrap();
+    let wants = Join { wants_comings: true, ..join("news".into(), &witness) };
+    world.hub(1).join(wants).await.unwrap().unwrap();
+    drop(reserved);
+    let channels = world.hub(0).of("news");
+    let owner = world.hub(0).nodes().unwrap().owner(Hub::shard("news"));
+    let tells = Join { tells_coming: true, ..join("news".into(), &client) };
+    owner.attach(question(channels, tells).await).await.unwrap();
+    channels.give_up("news".into(), client.id.clone()).await.unwrap();
+    world.hub(0).publish("news".into(), post("1".to_owned())).await.unwrap();
+    let heard = pushes(&witness, "pub").await;
+    assert!(heard.iter().all(|push| push["join"].is_null()), "{heard:?}");
     world.end().await;
 }
 

@@ -1,6 +1,7 @@
 //! What settings may be: one with which nobody could connect, or that would keep a core busy for
 //! nothing, is refused by its name when the relay starts, not met later.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use super::{ConsumerKind, Settings, SettingsError, Span};
@@ -33,7 +34,13 @@ impl Settings {
             );
             return Err(SettingsError::Invalid(text));
         }
+        let mut names = HashSet::new();
         for consumer in &self.consumers {
+            // By its name, what was published of it is known again.
+            if consumer.enabled && !names.insert(&consumer.name) {
+                let text = format!("consumer `{}` is there twice", consumer.name);
+                return Err(SettingsError::Invalid(text));
+            }
             if matches!(consumer.kind, ConsumerKind::Postgresql) {
                 let name = format!("consumer `{}`: partition_poll_interval", consumer.name);
                 within(&name, consumer.postgresql.partition_poll_interval)?;
@@ -75,6 +82,15 @@ mod tests {
             let error = settings.check().unwrap_err().to_string();
             assert!(error.contains(name) && error.contains("must be"), "{error}");
         }
+        let two = |name: &str, more: &str| {
+            let consumer = "type = 'postgresql'\n[[consumers]]\ntype = 'postgresql'";
+            let text = format!("[[consumers]]\nname = 'rows'\n{consumer}\nname = '{name}'\n{more}");
+            Settings::from_toml(&text).unwrap().check().map_err(|error| error.to_string())
+        };
+        let twice = two("rows", "").unwrap_err();
+        assert!(twice.contains("consumer `rows` is there twice"), "{twice}");
+        assert_eq!(two("rows", "enabled = false"), Ok(()));
+        assert_eq!(two("others", ""), Ok(()));
         Settings::default().check().unwrap();
         Settings::from_toml("[client]\nqueue_max_size = 1024").unwrap().check().unwrap();
     }

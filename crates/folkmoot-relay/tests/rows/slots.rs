@@ -1,12 +1,14 @@
 //! The slot of change data capture goes: somebody drops it, or the database gives it up because it
-//! kept too much. That is shown and never passed over by a silent beginning anew.
+//! kept too much. That is shown and never passed over by a silent beginning anew. Or it has moved:
+//! another relay has read it meanwhile, or the database went back.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::support::{Listener, database, get, logical_server};
 use althing_testkit::servers::PostgresServer;
 use folkmoot_relay::{Relay, Settings, start};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Client;
 
@@ -14,9 +16,24 @@ use tokio_postgres::Client;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn relay(server: &PostgresServer) -> Relay {
+    let channel =
+        json!({ "namespaces": [{ "name": "news", "allow_subscribe_for_anonymous": true }] });
+    relay_with(server, channel).await
+}
+
+/// One that keeps its histories in a directory.
+async fn durable(server: &PostgresServer, directory: &Path) -> Relay {
+    let channel = json!({ "history_directory": directory, "namespaces": [{
+        "name": "news", "allow_subscribe_for_anonymous": true, "allow_history_for_anonymous": true,
+        "durable_history": true, "history_size": 10, "history_ttl": "60s",
+    }] });
+    relay_with(server, channel).await
+}
+
+async fn relay_with(server: &PostgresServer, channel: Value) -> Relay {
     let settings = json!({
         "client": { "allow_anonymous_connect_without_token": true },
-        "channel": { "namespaces": [{ "name": "news", "allow_subscribe_for_anonymous": true }] },
+        "channel": channel,
         "consumers": [{
             "name": "changes", "type": "postgresql_cdc", "postgresql_cdc": { "dsn": server.url() },
         }],
@@ -109,5 +126,96 @@ async fn a_slot_that_kept_too_much_is_given_up_by_the_database_and_shown() {
     let relay = relay(&server).await;
     let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
     goes_on_when_it_is_told(&relay, &mut listener, &client).await;
+    relay.stop().await;
+}
+
+/// A number of bytes in the database's log.
+async fn place(client: &Client, of: &str) -> i64 {
+    let asked = format!("SELECT ({of} - '0/0')::bigint FROM pg_replication_slots");
+    client.query_one(&asked, &[]).await.expect("it reads").get(0)
+}
+
+async fn confirmed(client: &Client) -> i64 {
+    place(client, "confirmed_flush_lsn").await
+}
+
+#[tokio::test]
+async fn a_slot_goes_on_where_another_relay_has_left_it() {
+    let server = logical_server().await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let first = durable(&server, directory.path()).await;
+    shows_up(&first, 1).await;
+    let client = database(&server.url()).await.expect("it connects");
+    let mut listener = Listener::subscribe(&first, &["news:x"]).await;
+    insert(&client, 1).await;
+    assert_eq!(listener.publication().await.1, 1);
+    first.stop().await;
+    let other = relay(&server).await;
+    shows_up(&other, 1).await;
+    let mut listener = Listener::subscribe(&other, &["news:x"]).await;
+    insert(&client, 2).await;
+    assert_eq!(listener.publication().await.1, 2);
+    other.stop().await;
+    let left = confirmed(&client).await;
+    // What it remembers is older, and must not be told to the database: the next relay would begin
+    // there.
+    let again = durable(&server, directory.path()).await;
+    let mut listener = Listener::recover(&again, "news:x").await;
+    let goes_on = async {
+        shows_up(&again, 1).await;
+        insert(&client, 3).await;
+        for number in [1, 3] {
+            assert_eq!(listener.publication().await.1, number);
+        }
+    };
+    let watching = database(&server.url()).await.expect("it connects");
+    let watched = async {
+        loop {
+            assert!(confirmed(&watching).await >= left, "the slot went back");
+        }
+    };
+    tokio::select! {
+        () = goes_on => {}
+        () = watched => {}
+    }
+    again.stop().await;
+}
+
+/// Has the server do something that takes its time.
+async fn done(mut server: PostgresServer, what: fn(&mut PostgresServer)) -> PostgresServer {
+    let doing = tokio::task::spawn_blocking(move || {
+        what(&mut server);
+        server
+    });
+    doing.await.expect("it starts again")
+}
+
+#[tokio::test]
+async fn a_database_that_went_back_is_noticed_and_what_it_commits_then_is_published() {
+    let server = logical_server().await;
+    let (relay, mut listener, client) = begun(&server).await;
+    drop(client);
+    let server = done(server, PostgresServer::keep).await;
+    let client = database(&server.url()).await.expect("it connects");
+    insert(&client, 2).await;
+    assert_eq!(listener.publication().await.1, 2);
+    // Sixteen megabytes further, which the database does not write again by itself.
+    client.batch_execute("SELECT pg_switch_wal()").await.expect("it is switched");
+    let far = place(&client, "pg_current_wal_insert_lsn()").await;
+    insert(&client, 3).await;
+    assert_eq!(listener.publication().await.1, 3);
+    let heard = async { while confirmed(&client).await < far {} };
+    timeout(PATIENCE, heard).await.expect("the database never hears of it");
+    drop(client);
+    let server = done(server, PostgresServer::go_back).await;
+    shows_up(&relay, 1).await;
+    let client = database(&server.url()).await.expect("it connects");
+    insert(&client, 4).await;
+    let mut came = listener.publication().await.1;
+    // Its slot may be older than what it had heard.
+    while came == 1 {
+        came = listener.publication().await.1;
+    }
+    assert_eq!(came, 4, "what was committed then is passed over");
     relay.stop().await;
 }
