@@ -19,13 +19,12 @@ use super::body::Valid;
 use super::client_address::ClientAddress;
 use crate::account::token::{Token, random_id};
 use crate::chat::Identity;
-use crate::chat::{control_failure, failure, members, read_failure, users};
+use crate::chat::{control_failure, members, read_failure, signed_out, users};
 use crate::demo;
 use crate::limits::Guesser;
 use crate::server::Server;
 use crate::storage::contract::Directory;
 use crate::storage::{Account, DeviceId, NewAccount, NewDevice, UserId};
-use crate::user::UserCalls;
 use crate::wire;
 
 /// What a device is called whose owner did not say.
@@ -105,9 +104,8 @@ pub(crate) async fn sign_in(
     let id = device.id;
     server.directory().sign_in(device, verified).await.map_err(|error| control_failure(&error))?;
     let trimmed = server.directory().trim_devices(account.id, id, DEVICES_MAX).await;
-    for device in trimmed.map_err(|error| control_failure(&error))? {
-        let told = server.user(account.id).revoke(device).await;
-        told.map_err(|error| failure(&error))?;
+    if !trimmed.map_err(|error| control_failure(&error))?.is_empty() {
+        signed_out::hang_up(&server, account.id).await;
     }
     Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
 }
@@ -128,8 +126,7 @@ pub(crate) async fn change_password(
         server.directory().change_password(user, device, verified, new, sign_out_others).await;
     changed.map_err(|error| control_failure(&error))?;
     if sign_out_others {
-        let told = server.user(user).revoke_others(device).await;
-        told.map_err(|error| failure(&error))?;
+        signed_out::hang_up(&server, user).await;
     }
     Ok(StatusCode::NO_CONTENT)
 }
