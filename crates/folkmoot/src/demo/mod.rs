@@ -212,8 +212,9 @@ impl<'a> Talk<'a> {
     fn new((scene, room): (&'a Scene, &RoomId)) -> Self {
         // What was written for now comes first, then what was said long ago, the oldest first: by
         // the time that anything is said again, the first time is several screens up.
-        let (live, past): (Vec<_>, Vec<_>) =
-            scene.conversations.iter().partition(|talk| talk.when == When::Live);
+        // Guests would be called to what is not about them.
+        let said_now = scene.conversations.iter().filter(|talk| !talk.calls_everyone());
+        let (live, past): (Vec<_>, Vec<_>) = said_now.partition(|talk| talk.when == When::Live);
         let conversations =
             live.into_iter().chain(past).map(|talk| talk.lines.as_slice()).collect();
         Self { room: *room, conversations, conversation: 0, line: 0, numbers: Vec::new() }
@@ -319,6 +320,17 @@ mod tests {
             for window in said.windows(SCREEN) {
                 let (last, before) = window.split_last().expect("a screen has lines");
                 assert!(!before.contains(last), "{}: {last:?} again too soon", scene.room);
+            }
+        }
+    }
+
+    #[test]
+    fn guests_are_called_to_nothing() {
+        for scene in scenes() {
+            let room = RoomId::from_u64(1);
+            let mut talk = Talk::new((&scene, &room));
+            for line in (0..300).filter_map(|_| talk.next()) {
+                assert!(!line.calls_everyone(), "{}: {:?}", scene.room, line.text);
             }
         }
     }
