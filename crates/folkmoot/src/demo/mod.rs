@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::account::token::random_id;
 use crate::chat::Identity;
-use crate::chat::{members, messages, rooms, users};
+use crate::chat::{members, messages, rooms, search, users};
 use crate::open_rooms::{OpenRooms, Said};
 use crate::server::Server;
 use crate::storage::{DeviceId, Seq};
@@ -72,6 +72,12 @@ pub(crate) async fn start(server: &Arc<Server>) {
             return;
         }
     };
+    // Whoever comes first finds what was said before.
+    if let Some(index) = &server.search
+        && let Err(error) = search::catch_up(server, index).await
+    {
+        tracing::debug!(%error, "the search finds the past a moment later");
+    }
     let (open, hearing) = OpenRooms::new(rooms.clone(), cast.host());
     greeted.into_iter().for_each(|room| open.add_direct(room));
     server.open_to_all(open);
