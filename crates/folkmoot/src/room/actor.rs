@@ -171,6 +171,9 @@ impl Room {
         let now = now(ctx);
         let Some(state) = &mut self.state else { return };
         let record = state.commit(event, now);
+        if let RoomEvent::Edited { seq, .. } | RoomEvent::Deleted { seq, .. } = &record.event {
+            self.waiting.overtake(*seq);
+        }
         let logged = Record::Room(record.clone());
         let pending = Pending { record, client, unmentioned, reply, answers: Vec::new() };
         self.stream.append(self.ports.streams(), &logged, pending);
