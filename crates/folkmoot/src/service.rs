@@ -9,7 +9,7 @@ use folkmoot_gateway::{Tls, TlsError, accept_until_stopped, look_until_stopped};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::attachment::{Attachments, sweep_until_stopped};
+use crate::attachment::{Attachments, remove_unshown_until_stopped, sweep_until_stopped};
 use crate::config::Config;
 use crate::nodes::{NodeError, Nodes};
 use crate::pulse::{self, Reading};
@@ -143,6 +143,7 @@ async fn serve(server: Arc<Server>, listener: TcpListener, address: SocketAddr) 
         give_up_uploads(&server).await;
     }
     tokio::spawn(sweep_until_stopped(server.clone()));
+    tokio::spawn(remove_unshown_until_stopped(server.clone()));
     tokio::spawn(deletion::work_until_stopped(server.clone()));
     tokio::spawn(retention::work_until_stopped(server.clone()));
     if let Some(tls) = server.tls() {

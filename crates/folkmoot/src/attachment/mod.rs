@@ -1,6 +1,7 @@
 //! Files of messages. `upload` takes one in, also one that comes in `pieces` (`reading`, `of_user`);
 //! `download` hands it out; `sweep` removes what nobody keeps. Rows are in the store, bytes in
-//! `objects`, and who may use a file in a message is the room's to decide.
+//! `objects`, and who may use a file in a message is the room's to decide. Pictures that people show
+//! are a `portrait` each, and one that nobody shows is `unshown`.
 //!
 //! A file is shown in the page only if this server decoded it as an image; everything else is only
 //! ever saved.
@@ -20,6 +21,7 @@ mod reading;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod unshown;
 pub(crate) mod upload;
 
 use std::io;
@@ -33,6 +35,7 @@ pub(crate) use file_name::disposition;
 pub(crate) use kept::Kept;
 pub(crate) use objects::Object;
 pub(crate) use sweep::sweep_until_stopped;
+pub(crate) use unshown::remove_unshown_until_stopped;
 
 use crate::chat::Identity;
 use crate::chat::read_failure;

@@ -4,12 +4,13 @@
 //! A file has its final name only once all of it is on disk, synced; what is half written has a `#`
 //! in its name, which the next start removes.
 
+use std::future::ready;
 use std::io;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::Stream;
+use futures_util::{Stream, TryStreamExt};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{
@@ -91,6 +92,17 @@ impl Objects {
         let range = Some(GetRange::Bounded(range));
         let options = GetOptions { range, ..GetOptions::default() };
         Ok(self.0.get_opts(&object.path(), options).await?.into_stream())
+    }
+
+    /// The pictures that are there, whether anybody shows them or not.
+    pub(crate) async fn portraits(&self) -> Result<Vec<PictureId>> {
+        let listed = self.0.list(Some(&Path::from(PORTRAITS)));
+        // Of a name that is no id nothing is known, and it stays.
+        let ids = listed.try_filter_map(|object| {
+            let name = object.location.filename();
+            ready(Ok(name.and_then(|name| name.parse::<PictureId>().ok())))
+        });
+        ids.try_collect().await
     }
 
     /// Removes all bytes of an attachment; what is gone already counts as removed.

@@ -1,5 +1,6 @@
 //! What is promised about files on the disk: they go when nobody keeps them, and not before.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,11 +9,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use folkmoot_protocol::chat::Attachment;
 use folkmoot_protocol::rpc::{MessageDelete, MessageSend, RoomCreate, RpcError};
-use folkmoot_protocol::{AttachmentId, DeviceId, ErrorCode, RoomId, Seq, UserId};
+use folkmoot_protocol::{AttachmentId, DeviceId, ErrorCode, PictureId, RoomId, Seq, UserId};
 use futures_util::stream;
 
 use super::pieces::Place;
-use super::{Attachments, Kept, of_user, sweep, upload};
+use super::{Attachments, Kept, Object, of_user, sweep, unshown, upload};
 use crate::chat::Identity;
 use crate::chat::{messages, rooms};
 use crate::config::{Config, Flags};
@@ -86,7 +87,16 @@ impl House {
 
     /// Names of the files in the attachment store.
     fn files(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.directory.join("attachments/files")).unwrap();
+        self.names("files")
+    }
+
+    /// Names of the pictures that people show, or have shown.
+    fn portraits(&self) -> Vec<String> {
+        self.names("portraits")
+    }
+
+    fn names(&self, part: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.directory.join("attachments").join(part)).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
         let mut names: Vec<_> = names.collect();
         names.sort();
@@ -191,6 +201,23 @@ async fn what_a_crash_left_half_written_is_gone_after_the_next_start() {
     sweep::sweep(&house.server).await;
     assert_eq!(house.files(), [kept.id.to_string()]);
     assert_eq!(house.server.embedded().attachment_bytes(house.anna.user).await.unwrap(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_picture_that_a_kill_left_to_nobody_goes_and_those_that_are_shown_stay() {
+    let house = House::open("portraits", "").await;
+    let (user, objects) = (house.anna.user, &house.server.attachments.objects);
+    let [lost, late, shown] = [1, 2, 3].map(PictureId::from_u64);
+    for picture in [lost, late, shown] {
+        objects.put(Object::Portrait(picture), b"a face".to_vec()).await.unwrap();
+    }
+    house.server.embedded().set_picture(user, Some(shown)).await.unwrap();
+    let unshown = unshown::look(&house.server, &HashSet::new()).await;
+    assert_eq!(unshown, HashSet::from([lost, late]));
+    assert_eq!(house.portraits().len(), 3, "each may be on its way to somebody");
+    house.server.embedded().set_picture(user, Some(late)).await.unwrap();
+    assert_eq!(unshown::look(&house.server, &unshown).await, HashSet::from([shown]));
+    assert_eq!(house.portraits(), [late.to_string(), shown.to_string()]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

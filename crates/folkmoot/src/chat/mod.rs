@@ -16,6 +16,7 @@ pub(crate) mod rooms;
 pub(crate) mod saved;
 pub(crate) mod search;
 mod sends;
+pub(crate) mod signed_out;
 pub(crate) mod stream;
 pub(crate) mod threads;
 pub(crate) mod users;

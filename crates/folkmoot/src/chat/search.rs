@@ -10,9 +10,10 @@ use super::error::{read_failure, room_answer};
 use crate::chat::Identity;
 use crate::search::query::{Query, Wanted, parse};
 use crate::search::text::folded;
-use crate::search::{Bounds, Lookup, Place, highlight};
+use crate::search::{self, Bounds, Lookup, Place, highlight};
+use crate::server::Server;
 use crate::storage::contract::{ChangeFeed, Directory};
-use crate::storage::{NamedRoom, ReadableMessage, RoomId, UnixMillis, UserId};
+use crate::storage::{NamedRoom, ReadError, ReadableMessage, RoomId, UnixMillis, UserId};
 use crate::wire;
 
 pub(crate) async fn find(by: &Identity, request: Search) -> Result<SearchHits, RpcError> {
@@ -27,13 +28,7 @@ pub(crate) async fn find(by: &Identity, request: Search) -> Result<SearchHits, R
         // Refuses strangers in the words of every other method.
         room_answer(by.server.asked(room).readable(by.user).await)?;
     }
-    // Everything acknowledged so far counts: messages to find, and memberships that ended.
-    by.server.changes().barrier().await.map_err(|error| read_failure(&error))?;
-    let newest = match by.server.nodes() {
-        None => by.server.changes().stats().applied_lsn,
-        Some(_) => by.server.changes().newest().await.map_err(|error| read_failure(&error))?,
-    };
-    let behind = search.catch_up(newest).await;
+    let behind = catch_up(&by.server, search).await.map_err(|error| read_failure(&error))?;
     let limit = request.limit.unwrap_or(HISTORY_PAGE_DEFAULT) as usize;
     let bounds = Bounds {
         rooms: rooms(by, &query, request.room).await?,
@@ -63,6 +58,17 @@ pub(crate) async fn find(by: &Identity, request: Search) -> Result<SearchHits, R
     });
     let hits = hits.await;
     Ok(SearchHits { hits, next, behind: wire::count(behind) })
+}
+
+/// Has the index take in everything acknowledged so far, which counts: messages to find, and
+/// memberships that ended. Says how many records it lacks.
+pub(crate) async fn catch_up(server: &Server, search: &search::Search) -> Result<u64, ReadError> {
+    server.changes().barrier().await?;
+    let newest = match server.nodes() {
+        None => server.changes().stats().applied_lsn,
+        Some(_) => server.changes().newest().await?,
+    };
+    Ok(search.catch_up(newest).await)
 }
 
 /// A message as a hit; none if it was changed meanwhile and has the words no more.

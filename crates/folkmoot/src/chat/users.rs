@@ -6,7 +6,7 @@ use folkmoot_protocol::limits::{BLOCKED_USERS_MAX, USERS_FOUND_MAX};
 use folkmoot_protocol::rpc::{DevicesPage, RpcError, UserBlock, UsersFind, UsersFound};
 
 use super::error::{control_failure, failure, read_failure};
-use crate::chat::Identity;
+use crate::chat::{Identity, signed_out};
 use crate::room::RoomCalls;
 use crate::server::Server;
 use crate::storage::contract::Directory;
@@ -91,7 +91,7 @@ pub(crate) async fn revoke_device(by: &Identity, device: DeviceId) -> Result<(),
     let removed = by.server.directory().remove_device(by.user, device).await;
     let removed = removed.map_err(|error| control_failure(&error))?;
     // Also if it is gone: whoever asks again may have had no answer to the first time.
-    by.server.user(by.user).revoke(device).await.map_err(|error| failure(&error))?;
+    signed_out::hang_up(&by.server, by.user).await;
     match removed {
         true => Ok(()),
         false => Err(RpcError::new(ErrorCode::NotFound, "no such device")),

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::account::token::random_id;
 use crate::chat::Identity;
-use crate::chat::{members, messages, rooms, users};
+use crate::chat::{members, messages, rooms, search, users};
 use crate::open_rooms::{OpenRooms, Said};
 use crate::server::Server;
 use crate::storage::{DeviceId, Seq};
@@ -72,6 +72,12 @@ pub(crate) async fn start(server: &Arc<Server>) {
             return;
         }
     };
+    // Whoever comes first finds what was said before.
+    if let Some(index) = &server.search
+        && let Err(error) = search::catch_up(server, index).await
+    {
+        tracing::debug!(%error, "the search finds the past a moment later");
+    }
     let (open, hearing) = OpenRooms::new(rooms.clone(), cast.host());
     greeted.into_iter().for_each(|room| open.add_direct(room));
     server.open_to_all(open);
@@ -212,8 +218,9 @@ impl<'a> Talk<'a> {
     fn new((scene, room): (&'a Scene, &RoomId)) -> Self {
         // What was written for now comes first, then what was said long ago, the oldest first: by
         // the time that anything is said again, the first time is several screens up.
-        let (live, past): (Vec<_>, Vec<_>) =
-            scene.conversations.iter().partition(|talk| talk.when == When::Live);
+        // Guests would be called to what is not about them.
+        let said_now = scene.conversations.iter().filter(|talk| !talk.calls_everyone());
+        let (live, past): (Vec<_>, Vec<_>) = said_now.partition(|talk| talk.when == When::Live);
         let conversations =
             live.into_iter().chain(past).map(|talk| talk.lines.as_slice()).collect();
         Self { room: *room, conversations, conversation: 0, line: 0, numbers: Vec::new() }
@@ -319,6 +326,17 @@ mod tests {
             for window in said.windows(SCREEN) {
                 let (last, before) = window.split_last().expect("a screen has lines");
                 assert!(!before.contains(last), "{}: {last:?} again too soon", scene.room);
+            }
+        }
+    }
+
+    #[test]
+    fn guests_are_called_to_nothing() {
+        for scene in scenes() {
+            let room = RoomId::from_u64(1);
+            let mut talk = Talk::new((&scene, &room));
+            for line in (0..300).filter_map(|_| talk.next()) {
+                assert!(!line.calls_everyone(), "{}: {:?}", scene.room, line.text);
             }
         }
     }

@@ -11,6 +11,8 @@
 //! + 👍 aiko sena             reactions to the line before
 //! ```
 
+use crate::room::mentions;
+
 /// Name and display name of the bots; the first one owns the rooms.
 pub(super) const BOTS: &[(&str, &str)] = &[
     ("mira", "Mira Voss"),
@@ -66,6 +68,18 @@ pub(super) struct Line {
     pub(super) text: String,
     /// Who reacted, and how.
     pub(super) reactions: Vec<(&'static str, &'static str)>,
+}
+
+impl Conversation {
+    pub(super) fn calls_everyone(&self) -> bool {
+        self.lines.iter().any(Line::calls_everyone)
+    }
+}
+
+impl Line {
+    pub(super) fn calls_everyone(&self) -> bool {
+        mentions::extract::<()>(&self.text, |_| None).everyone
+    }
 }
 
 /// All rooms of the demo.

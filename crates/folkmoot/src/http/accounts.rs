@@ -19,13 +19,12 @@ use super::body::Valid;
 use super::client_address::ClientAddress;
 use crate::account::token::{Token, random_id};
 use crate::chat::Identity;
-use crate::chat::{control_failure, failure, members, read_failure, users};
+use crate::chat::{control_failure, members, read_failure, signed_out, users};
 use crate::demo;
 use crate::limits::Guesser;
 use crate::server::Server;
 use crate::storage::contract::Directory;
 use crate::storage::{Account, DeviceId, NewAccount, NewDevice, UserId};
-use crate::user::UserCalls;
 use crate::wire;
 
 /// What a device is called whose owner did not say.
@@ -105,9 +104,8 @@ pub(crate) async fn sign_in(
     let id = device.id;
     server.directory().sign_in(device, verified).await.map_err(|error| control_failure(&error))?;
     let trimmed = server.directory().trim_devices(account.id, id, DEVICES_MAX).await;
-    for device in trimmed.map_err(|error| control_failure(&error))? {
-        let told = server.user(account.id).revoke(device).await;
-        told.map_err(|error| failure(&error))?;
+    if !trimmed.map_err(|error| control_failure(&error))?.is_empty() {
+        signed_out::hang_up(&server, account.id).await;
     }
     Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
 }
@@ -128,8 +126,7 @@ pub(crate) async fn change_password(
         server.directory().change_password(user, device, verified, new, sign_out_others).await;
     changed.map_err(|error| control_failure(&error))?;
     if sign_out_others {
-        let told = server.user(user).revoke_others(device).await;
-        told.map_err(|error| failure(&error))?;
+        signed_out::hang_up(&server, user).await;
     }
     Ok(StatusCode::NO_CONTENT)
 }
@@ -157,7 +154,8 @@ impl Guess {
 }
 
 /// The account whose password this is, and the hash it was compared with. Only wrong passwords
-/// count towards the limits: right ones are no guesses, however many sign in from one address.
+/// count towards the limits: right ones are no guesses, however many sign in from one address, nor
+/// are those that nobody has compared.
 pub(super) async fn verified(server: &Server, guess: Guess) -> Result<(Account, String), Refused> {
     let limits = &server.limits;
     // Taken before the answer is known, or as many could be tried at once as one likes.
@@ -168,18 +166,30 @@ pub(super) async fn verified(server: &Server, guess: Guess) -> Result<(Account, 
         return Err(refused.into());
     }
     let Guess { name, password, by, from } = guess;
-    let found = server.directory().credentials(name.clone()).await;
-    let (account, stored) = found.map_err(|error| read_failure(&error))?.unzip();
-    let is_right = server.passwords.verify(from, password, stored.clone()).await?;
-    let Some(verified) = account.zip(stored).filter(|_| is_right) else {
-        return Err(Refused::new(ErrorCode::Unauthorized, "name or password is wrong"));
-    };
-    limits.log_ins.give_back(&by);
-    if is_strange {
-        limits.guesses.give_back(&name);
+    let compared = compared(server, &name, password, from).await;
+    if !matches!(compared, Ok(None)) {
+        limits.log_ins.give_back(&by);
+        if is_strange {
+            limits.guesses.give_back(&name);
+        }
     }
+    let wrong = || Refused::new(ErrorCode::Unauthorized, "name or password is wrong");
+    let verified = compared?.ok_or_else(wrong)?;
     server.familiar.note(&name, from);
     Ok(verified)
+}
+
+/// The account of a name and its password's hash; `None`: the password is another one.
+async fn compared(
+    server: &Server,
+    name: &str,
+    password: String,
+    from: IpAddr,
+) -> Result<Option<(Account, String)>, RpcError> {
+    let found = server.directory().credentials(name.to_owned()).await;
+    let (account, stored) = found.map_err(|error| read_failure(&error))?.unzip();
+    let is_right = server.passwords.verify(from, password, stored.clone()).await?;
+    Ok(account.zip(stored).filter(|_| is_right))
 }
 
 /// `DELETE /api/v1/sessions/current`.
@@ -213,4 +223,35 @@ pub(super) fn new_device(
 pub(super) fn signed_in(account: Account, token: &Token, device: DeviceId) -> SignedIn {
     let (user, device) = (wire::user_view(account), device);
     SignedIn { user, token: token.reveal().to_owned(), device, begins_in: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use axum::response::IntoResponse;
+
+    use super::*;
+    use crate::attachment::Attachments;
+    use crate::config::{Config, Flags};
+    use crate::server::Beginning;
+    use crate::storage::{Store, StoreOptions};
+
+    #[tokio::test]
+    async fn a_password_that_could_not_be_compared_is_no_guess() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&StoreOptions::small(directory.path())).unwrap();
+        let data = Some(directory.path().to_owned());
+        let config = Config::load(Flags { data, ..Flags::default() }).unwrap();
+        let attachments = Attachments::open(&config.attachments).unwrap();
+        let server = Server::new(config, store, None, attachments, Beginning::default());
+        server.close().await;
+        let from = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
+        for _ in 0..100 {
+            let (name, password) = ("anna".to_owned(), "correct horse".to_owned());
+            let guess = Guess { name, password, by: Guesser::Stranger(from), from };
+            let refused = verified(&server, guess).await.unwrap_err();
+            assert_eq!(refused.into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
+        }
+    }
 }

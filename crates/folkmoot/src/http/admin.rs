@@ -20,7 +20,7 @@ use super::Refused;
 use super::auth::Administrator;
 use super::body::Valid;
 use crate::account::token::Token;
-use crate::chat::{control_failure, failure, read_failure};
+use crate::chat::{control_failure, failure, read_failure, signed_out};
 use crate::pulse::quantile_us;
 use crate::server::Server;
 use crate::storage::contract::{Administration, ChangeFeed};
@@ -81,12 +81,11 @@ pub(crate) async fn update_user(
     Valid(request): Valid<AdminUserUpdate>,
 ) -> Result<Json<AdminUser>, Refused> {
     let user = user_id(&user)?;
-    let (change, code) = match (request.administrator, request.disabled) {
-        // Connecting again, the client learns what it may do.
-        (Some(on), _) => (UserChange::Administrator(on), DisconnectCode::ForceReconnect),
-        (None, on) => (UserChange::Disabled(on.unwrap_or_default()), DisconnectCode::InvalidToken),
+    let change = match (request.administrator, request.disabled) {
+        (Some(on), _) => UserChange::Administrator(on),
+        (None, on) => UserChange::Disabled(on.unwrap_or_default()),
     };
-    change_user(&server, &by, user, change, code).await?;
+    change_user(&server, &by, user, change).await?;
     let row = server.administration().user_row(user).await.map_err(|error| read_failure(&error))?;
     Ok(Json(wire::admin_user(row.ok_or_else(no_such_user)?)))
 }
@@ -97,24 +96,29 @@ pub(crate) async fn sign_out(
     by: Administrator,
     Path(user): Path<String>,
 ) -> Result<StatusCode, Refused> {
-    let (user, code) = (user_id(&user)?, DisconnectCode::InvalidToken);
-    change_user(&server, &by, user, UserChange::SignOut, code).await?;
+    change_user(&server, &by, user_id(&user)?, UserChange::SignOut).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn change_user(
-    server: &Server,
+    server: &Arc<Server>,
     by: &Administrator,
     user: UserId,
     change: UserChange,
-    code: DisconnectCode,
 ) -> Result<(), Refused> {
     let changed = server.administration().change_user(by.user(), user, change, server.now()).await;
     let has_changed = changed.map_err(|error| control_failure(&error))?;
-    // Somebody may have changed it before and not come to tell.
-    if has_changed || change == UserChange::Disabled(true) {
-        let told = server.user(user).disconnect(code).await;
-        told.map_err(|error| failure(&error))?;
+    match change {
+        UserChange::Administrator(_) if has_changed => {
+            // Connecting again, the client learns what it may do.
+            let told = server.user(user).disconnect(DisconnectCode::ForceReconnect).await;
+            told.map_err(|error| failure(&error))?;
+        }
+        UserChange::Administrator(_) => {}
+        // Somebody may have changed it before and not come to tell.
+        UserChange::Disabled(_) | UserChange::SignOut => {
+            signed_out::hang_up(server, user).await;
+        }
     }
     Ok(())
 }

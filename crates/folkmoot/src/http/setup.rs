@@ -15,12 +15,10 @@ use super::body::Valid;
 use super::client_address::ClientAddress;
 use crate::account::token::Token;
 use crate::chat::Identity;
-use crate::chat::{control_failure, failure, read_failure};
+use crate::chat::{control_failure, read_failure, signed_out};
 use crate::demo;
 use crate::server::Server;
 use crate::storage::contract::Administration;
-use crate::user::UserCalls;
-use folkmoot_protocol::DisconnectCode;
 
 /// `GET /api/v1/setup`.
 pub(crate) async fn state(State(server): State<Arc<Server>>) -> Result<Json<SetupState>, Refused> {
@@ -74,7 +72,6 @@ pub(crate) async fn reset_password(
     let account = server.administration().reset_password(token_hash, password_hash, device).await;
     let account = account.map_err(|error| control_failure(&error))?;
     // Whoever knew the old password may still be connected.
-    let told = server.user(user).disconnect(DisconnectCode::InvalidToken).await;
-    told.map_err(|error| failure(&error))?;
+    signed_out::hang_up(&server, user).await;
     Ok((StatusCode::CREATED, Json(signed_in(account, &token, id))))
 }

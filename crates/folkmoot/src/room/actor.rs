@@ -143,14 +143,6 @@ impl Room {
         Ok(state.reader(by)?)
     }
 
-    /// Whoever is online is remembered beside the others.
-    pub(super) fn note_online(&mut self) {
-        let (_, users) = self.online.counts();
-        if let Some(state) = &mut self.state {
-            state.people.set_online(users);
-        }
-    }
-
     pub(super) fn state(&self) -> Result<&RoomState, RoomError> {
         self.state.as_ref().ok_or(RoomError::NoSuchRoom)
     }
@@ -171,27 +163,13 @@ impl Room {
         let now = now(ctx);
         let Some(state) = &mut self.state else { return };
         let record = state.commit(event, now);
+        if let RoomEvent::Edited { seq, .. } | RoomEvent::Deleted { seq, .. } = &record.event {
+            self.waiting.overtake(*seq);
+        }
         let logged = Record::Room(record.clone());
         let pending = Pending { record, client, unmentioned, reply, answers: Vec::new() };
         self.stream.append(self.ports.streams(), &logged, pending);
         self.wait(ctx);
-    }
-
-    /// Tells that connections of `user` look at the room no more.
-    pub(super) fn tell_leaving(
-        &mut self,
-        user: UserId,
-        gone: &[Arc<OnlineClient>],
-        ctx: &mut Context<Self>,
-    ) {
-        for client in gone {
-            self.look_away(&client.client);
-            let coming = Coming::leave(Channel::Room(self.id), client.info());
-            self.comings.publish(Arc::new(coming)).expect(NO_OTHER_PUBLISHER);
-        }
-        if !gone.is_empty() && !self.online.has(user) {
-            self.tell_presence(user, ctx);
-        }
     }
 
     pub(super) fn user(&self, user: UserId) -> ActorRef<User> {

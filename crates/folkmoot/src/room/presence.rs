@@ -16,10 +16,11 @@ use althing::{ActorRef, Context, Handler, Recipient, SendError, Wire, WireError}
 use folkmoot_protocol::{Channel, chat, rpc};
 
 use super::actor::Room;
+use super::online::OnlineClient;
 use super::watchers::{Watcher, Watchers};
 use crate::connection::Ear;
 use crate::storage::UserId;
-use crate::stream::{Place, Presence, Publication};
+use crate::stream::{Coming, NO_OTHER_PUBLISHER, Place, Presence, Publication};
 use crate::wire;
 
 /// How late a new count is told, and how soon a connection that is behind is told again.
@@ -71,6 +72,31 @@ pub(super) struct Looking {
 pub(super) struct TellAgain;
 
 impl Room {
+    /// Whoever is online is remembered beside the others.
+    pub(super) fn note_online(&mut self) {
+        let (_, users) = self.online.counts();
+        if let Some(state) = &mut self.state {
+            state.people.set_online(users);
+        }
+    }
+
+    /// Tells that connections of `user` look at the room no more.
+    pub(super) fn tell_leaving(
+        &mut self,
+        user: UserId,
+        gone: &[Arc<OnlineClient>],
+        ctx: &mut Context<Self>,
+    ) {
+        for client in gone {
+            self.look_away(&client.client);
+            let coming = Coming::leave(Channel::Room(self.id), client.info());
+            self.comings.publish(Arc::new(coming)).expect(NO_OTHER_PUBLISHER);
+        }
+        if !gone.is_empty() && !self.online.has(user) {
+            self.tell_presence(user, ctx);
+        }
+    }
+
     /// Takes whom a connection has on screen, and tells it how they are.
     pub(super) fn look(&mut self, screen: Screen, ctx: &mut Context<Self>) {
         let Screen { client, number, told, users } = screen;
@@ -83,7 +109,7 @@ impl Room {
     }
 
     /// Forgets a connection that is gone.
-    pub(super) fn look_away(&mut self, client: &str) {
+    fn look_away(&mut self, client: &str) {
         self.looking.watchers.remove(client);
     }
 

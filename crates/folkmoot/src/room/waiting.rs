@@ -13,7 +13,7 @@ use super::load::{self, Brought};
 use super::people::Missing;
 use super::view::Done;
 use crate::storage::record::RoomEvent;
-use crate::storage::{ReadError, UserId};
+use crate::storage::{ReadError, Seq, UserId};
 
 /// Commands appended but not durable: about a hundred group syncs of a busy room.
 const PENDING_MAX: usize = 16_384;
@@ -30,6 +30,8 @@ struct Waiter {
     request: Request,
     reply: Reply,
     attempts: u32,
+    /// The message it is about has changed since it was asked for.
+    is_overtaken: bool,
 }
 
 /// The commands that wait, by user. Whoever is in here has a question under way about the first.
@@ -39,6 +41,14 @@ pub(super) struct Waiting(HashMap<UserId, VecDeque<Waiter>>);
 impl Waiting {
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// A message is not what it was: what is being read of it may be what it was.
+    pub(super) fn overtake(&mut self, seq: Seq) {
+        let asking = self.0.values_mut().filter_map(VecDeque::front_mut);
+        for first in asking.filter(|first| first.request.command.about() == Some(seq)) {
+            first.is_overtaken = true;
+        }
     }
 }
 
@@ -97,7 +107,8 @@ impl Room {
                     state.people.take_in(facts);
                 }
                 first.request.named.get_or_insert(named);
-                first.request.original = first.request.original.or(original);
+                // Who answers what was deleted meanwhile would bring its text back.
+                first.request.original = original.filter(|_| !first.is_overtaken);
                 line.push_front(first);
             }
             Err(error) => {
@@ -129,7 +140,7 @@ impl Room {
     /// Judges a command when those of the same user before it are judged.
     pub(super) fn take(&mut self, request: Request, reply: Reply, ctx: &mut Context<Self>) {
         let by = request.by;
-        let waiter = Waiter { request, reply, attempts: 0 };
+        let waiter = Waiter { request, reply, attempts: 0, is_overtaken: false };
         if let Some(line) = self.waiting.0.get_mut(&by) {
             match line.len() < WAITING_MAX {
                 true => line.push_back(waiter),
@@ -153,7 +164,7 @@ impl Room {
 
     /// Judges a command; gives it back if the room has to be told something first.
     fn judge(&mut self, waiter: Waiter, ctx: &mut Context<Self>) -> Option<Box<(Waiter, Missing)>> {
-        let Waiter { request, reply, attempts } = waiter;
+        let Waiter { mut request, reply, attempts, .. } = waiter;
         if let Some(error) = self.stream.broken() {
             reply.send(Err(RoomError::Append(error.clone())));
             return None;
@@ -167,8 +178,12 @@ impl Room {
             Err(error) => Err(error),
         };
         match decision {
-            Err(RoomError::Refused(Refusal::Unloaded(missing))) if attempts < ATTEMPTS_MAX => {
-                let waiter = Waiter { request, reply, attempts: attempts + 1 };
+            Err(RoomError::Refused(Refusal::Unloaded(mut missing))) if attempts < ATTEMPTS_MAX => {
+                // Asked for again with the rest: it may change before that is there.
+                let original = request.original.take().map(|original| original.quote.seq);
+                missing.original = original.or(missing.original);
+                let attempts = attempts + 1;
+                let waiter = Waiter { request, reply, attempts, is_overtaken: false };
                 return Some(Box::new((waiter, *missing)));
             }
             Err(RoomError::Refused(Refusal::Unloaded(_))) => {

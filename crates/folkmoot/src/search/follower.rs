@@ -40,8 +40,9 @@ pub(crate) struct Follower {
     is_queued: bool,
 }
 
+/// How it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
+pub(crate) enum Progress {
     /// The last page had everything.
     CaughtUp,
     /// There is more than a page to read.
@@ -120,12 +121,12 @@ impl Follower {
         Ok(())
     }
 
-    /// Brings the index up to `to` if a page is enough for that; returns how far it is.
-    pub(crate) async fn catch_up(&mut self, to: Lsn, ctx: &mut Context<Self>) -> Lsn {
+    /// Takes one page in, unless the index has come to `to`; what is left takes another one.
+    pub(crate) async fn catch_up(&mut self, to: Lsn, ctx: &mut Context<Self>) -> Progress {
         if self.index.mark() < to && self.progress != Progress::Failing {
             self.advance(ctx).await;
         }
-        self.index.mark()
+        self.progress
     }
 
     /// Takes a room out of the index, for good once this returns: its messages are gone from the

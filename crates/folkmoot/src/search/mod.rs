@@ -28,6 +28,8 @@ pub(crate) use place::Place;
 
 pub(crate) use crate::text;
 
+use follower::Progress;
+
 use crate::ports::Feed;
 use crate::storage::contract::{ChangeFeed, StreamLog};
 use crate::storage::{Lsn, RoomId};
@@ -102,10 +104,18 @@ impl Search {
 
     /// Has the index take in the log up to `to`; returns how many records it lacks.
     pub(crate) async fn catch_up(&self, to: Lsn) -> u64 {
-        if self.index.mark() < to {
-            // Without an answer the index is as it is, and the caller is told.
-            let _ = self.follower.catch_up(to).timeout(CATCH_UP_TIMEOUT).await;
-        }
+        // In whatever time there is not, the index is as it is, and the caller is told.
+        let _ = tokio::time::timeout(CATCH_UP_TIMEOUT, self.take_in(to)).await;
         to.0.saturating_sub(self.index.mark().0)
+    }
+
+    /// Has the index take in the log up to `to`, or as far as it can.
+    async fn take_in(&self, to: Lsn) {
+        while self.index.mark() < to {
+            match self.follower.catch_up(to).await {
+                Ok(Progress::Behind) => {}
+                Ok(Progress::CaughtUp | Progress::Failing) | Err(_) => return,
+            }
+        }
     }
 }

@@ -23,6 +23,7 @@ use crate::ports::Ports;
 use crate::room::view::{Mention, Summary};
 use crate::room::{AskedRoom, Room, RoomCalls};
 use crate::storage::ReadError;
+use crate::storage::contract::Directory;
 use crate::storage::record::{LeaveReason, Notify, Record, UserRecord};
 use crate::storage::{Account, Erased};
 use crate::storage::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
@@ -434,18 +435,14 @@ impl User {
         }
     }
 
-    /// Ends the connections of a device that was signed out.
-    pub(crate) async fn revoke(&mut self, device: DeviceId) {
-        for connection in self.connections.iter().filter(|known| known.device == device) {
-            connection.line.close(DisconnectCode::InvalidToken);
+    /// Ends the connections of devices that the store has signed out.
+    pub(crate) async fn end_signed_out(&mut self) -> Result<(), UserError> {
+        if self.connections.is_empty() {
+            return Ok(());
         }
-    }
-
-    /// Ends the connections of all devices but one.
-    pub(crate) async fn revoke_others(&mut self, device: DeviceId) {
-        for connection in self.connections.iter().filter(|known| known.device != device) {
-            connection.line.close(DisconnectCode::InvalidToken);
-        }
+        let devices = self.ports.streams().devices(self.id).await.map_err(UserError::Read)?;
+        self.keep_only(&devices);
+        Ok(())
     }
 
     /// Ends the connections of all devices.

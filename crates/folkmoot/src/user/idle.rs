@@ -7,8 +7,8 @@ use folkmoot_protocol::DisconnectCode;
 use super::CheckIdle;
 use super::actor::User;
 use crate::nodes::Moved;
-use crate::storage::DeviceId;
 use crate::storage::contract::Directory;
+use crate::storage::{Device, DeviceId};
 
 /// How long nobody has been connected.
 #[derive(Debug, Default)]
@@ -63,6 +63,11 @@ impl User {
         let (Ok(devices), Ok(())) = (devices, self.reload().await) else {
             return self.give_up(ctx);
         };
+        self.keep_only(&devices);
+    }
+
+    /// Ends the connections of devices that are not among those signed in.
+    pub(super) fn keep_only(&self, devices: &[Device]) {
         let is_out = |device: DeviceId| devices.iter().all(|known| known.id != device);
         for connection in self.connections.iter().filter(|known| is_out(known.device)) {
             connection.line.close(DisconnectCode::InvalidToken);

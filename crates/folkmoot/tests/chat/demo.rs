@@ -97,6 +97,15 @@ async fn there_is_a_month_of_history_and_a_restart_adds_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_said_before_anybody_came_is_found_at_once() {
+    let server = Server::demo().await;
+    let mut anna = server.join("anna").await;
+    let page = anna.call("search", json!({"query": "Flammkuchen"})).await;
+    assert!(page["behind"].is_null(), "the index is behind: {page}");
+    assert!(!page["hits"].as_array().expect("a list").is_empty(), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn bots_are_no_administrators_and_nobody_signs_in_as_one() {
     let server = Server::demo().await;
     assert!(server.setup_token().is_some(), "a demo needs its administrator, too");

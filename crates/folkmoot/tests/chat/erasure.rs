@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Client, Server};
+use crate::support::{Client, PATIENT, Server};
 
 /// A word that stands nowhere else.
 const SECRET: &str = "xylophagous";
@@ -102,4 +102,63 @@ async fn what_brought_a_hidden_conversation_back_is_gone_with_its_message() {
     let database = std::fs::read(server.data().join("folkmoot.sqlite")).unwrap();
     let has = |text: &str| database.windows(text.len()).any(|part| part == text.as_bytes());
     assert!(has("hello") && !has(SECRET), "the file of the database still has the text");
+}
+
+/// All that was said in a room behind a message.
+async fn said_behind(client: &mut Client, room: &str, mut after: u64) -> Vec<Value> {
+    let mut said = Vec::new();
+    loop {
+        let request = json!({"room": room, "after": after, "limit": 100});
+        let page = client.call("history.get", request).await;
+        let page = page["messages"].as_array().expect("a page").clone();
+        let Some(last) = page.last() else { return said };
+        after = last["seq"].as_u64().expect("a number");
+        said.extend(page);
+    }
+}
+
+/// What is answered is read from the disk where it is old, and may be deleted while it is read.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_answers_a_message_while_it_is_deleted_brings_nothing_of_it_back() {
+    let limits = "messages_per_second = 0\naccounts_per_minute = 0\nedits_per_minute = 0";
+    let mut server = Server::with(&format!("[limits]\n{limits}\n{PATIENT}")).await;
+    let anna_account = server.sign_up("anna").await;
+    let mut accounts = Vec::new();
+    for name in ["bob", "cleo", "dora"] {
+        accounts.push(server.sign_up(name).await);
+    }
+    let mut anna = server.connect(&anna_account).await;
+    let room = anna.create_room("Tea").await;
+    for account in &accounts {
+        anna.call("room.add", json!({"room": room, "user": account.id})).await;
+    }
+    for n in 1..=140 {
+        anna.say(&room, &n.to_string(), SECRET).await;
+    }
+    // A room that has just come into memory has the newest messages there only.
+    server.restart().await;
+    let mut anna = server.connect(&anna_account).await;
+    let mut others = Vec::new();
+    for account in &accounts {
+        let mut other = server.connect(account).await;
+        other.say(&room, "known", "here").await;
+        others.push(other);
+    }
+    for seq in 1..=100 {
+        let mut answers = Vec::new();
+        for other in &mut others {
+            let key = seq.to_string();
+            let answer = json!({"room": room, "key": key, "body": "what?", "reply_to": seq});
+            let request = json!({"method": "message.send", "data": answer});
+            answers.push(other.post("rpc", request).await);
+        }
+        anna.call("message.delete", json!({"room": room, "seq": seq})).await;
+        for (other, answer) in others.iter_mut().zip(answers) {
+            // Refused, if the message was gone.
+            let _ = other.reply(answer, "rpc").await;
+        }
+    }
+    let answers = said_behind(&mut anna, &room, 140).await;
+    let quotes = answers.iter().filter(|answer| answer.to_string().contains(SECRET));
+    assert_eq!(quotes.count(), 0, "of {} messages", answers.len());
 }

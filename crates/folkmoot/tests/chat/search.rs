@@ -249,6 +249,23 @@ async fn an_index_that_is_lost_comes_back_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_first_search_waits_for_an_index_that_is_made_anew() {
+    let mut server = Server::start().await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
+    let room = anna.create_room("Tea").await;
+    // More than the index reads at once.
+    for n in 1..=1_050 {
+        anna.say(&room, &n.to_string(), &format!("cup {n}")).await;
+    }
+    server.stop().await;
+    std::fs::remove_dir_all(server.data().join("search")).expect("it is there");
+    server.restart().await;
+    let mut anna = server.connect(&account).await;
+    assert_eq!(find(&mut anna, "1050").await, [1_050]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_index_that_cannot_be_written_hinders_nobody() {
     let mut server = Server::start().await;
     let account = server.sign_up("anna").await;

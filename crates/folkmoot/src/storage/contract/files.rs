@@ -2,8 +2,8 @@
 
 use super::contract;
 use crate::storage::{
-    Attachment, AttachmentId, Begun, ControlError, NewUpload, ReadError, Store, StoredAttachment,
-    UnixMillis, UserId,
+    Attachment, AttachmentId, Begun, ControlError, NewUpload, PictureId, ReadError, Store,
+    StoredAttachment, UnixMillis, UserId,
 };
 
 contract! {
@@ -38,5 +38,8 @@ contract! {
 
         /// Their bytes are gone.
         async fn forget_attachments(ids: Vec<AttachmentId>) -> Result<(), ControlError>;
+
+        /// The pictures that people show.
+        async fn shown_pictures() -> Result<Vec<PictureId>, ReadError>;
     }
 }

@@ -4,8 +4,9 @@
 use folkmoot_protocol::chat::Status;
 
 use super::accounts::{Account, existing};
-use crate::storage::error::ControlError;
+use crate::storage::error::{ControlError, ReadError};
 use crate::storage::ids::{PictureId, UnixMillis, UserId};
+use crate::storage::moment;
 use crate::storage::sql::{self, OptionalExtension, Row, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::sqlite::name_words::note_words;
@@ -84,6 +85,14 @@ impl Store {
             Ok((account, replaced))
         })
         .await
+    }
+
+    /// The pictures that people show.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub async fn shown_pictures(&self) -> Result<Vec<PictureId>, ReadError> {
+        self.read(|connection| Ok(moment::pictures(connection)?)).await
     }
 }
 
