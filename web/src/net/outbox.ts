@@ -72,6 +72,8 @@ export interface OutboxStep {
 
 /** In place of the server's words, for a message whose files went with the tab that had them. */
 export const FILES_LOST = 'files_lost';
+/** The same, for a message with a file that is not any more what was chosen. */
+export const FILES_CHANGED = 'files_changed';
 
 /** First and longest pause between two tries of a message that the server could not take just now. */
 const DEFER_MS_MIN = 500;
