@@ -41,9 +41,15 @@ export class Keep {
     return this.#read<KeptSession>(SESSION);
   }
 
+  /** One for all tabs: the last to sign in. */
   setSession(session: KeptSession | undefined): void {
     if (session ?? this.session()) this.#write(BEEN_HERE, true);
     this.#write(SESSION, session);
+  }
+
+  /** Forgets a session. If another tab has signed in meanwhile, that one's stays. */
+  endSession({ token }: KeptSession): void {
+    if (this.session()?.token === token) this.setSession(undefined);
   }
 
   /** Whether anybody was ever signed in at this browser. */
