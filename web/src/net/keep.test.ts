@@ -20,6 +20,23 @@ function storage(): KeyValue {
 
 const session = (token: string): KeptSession => ({ token, user: { id: 'u', name: 'bo', display_name: 'Bo' }, device: 'd' });
 
+describe('an unsent message', () => {
+  const entry = { key: 'k', room: 'r', body: 'b', created_at: 1, state: 'queued' as const, attempts: 0 };
+
+  it('is_kept_until_it_is_erased', () => {
+    const keep = new Keep(storage());
+    expect(keep.setUnsent('u', 'k', entry)).toBe(true);
+    expect(keep.unsent('u')).toEqual([entry]);
+    keep.setUnsent('u', 'k', undefined);
+    expect(keep.unsent('u')).toEqual([]);
+  });
+
+  it('is_said_not_to_be_kept_where_storage_is_full_or_forbidden', () => {
+    const full = { ...storage(), setItem: () => { throw new Error('quota'); } };
+    expect([new Keep(full).setUnsent('u', 'k', entry), new Keep(undefined).setUnsent('u', 'k', entry)]).toEqual([false, false]);
+  });
+});
+
 describe('a session', () => {
   it('is_forgotten_once_it_has_ended', () => {
     const keep = new Keep(storage());
