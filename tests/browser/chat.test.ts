@@ -72,6 +72,18 @@ describe('two people', () => {
     await bo.message('long rope').getByRole('button', { name: /😂, 1 person/ }).waitFor({ state: 'detached' });
   });
 
+  it('read_the_lines_around_the_message_that_they_point_at', async () => {
+    for (const line of ['The line above.', 'The line pointed at.']) await astrid.say(line);
+    await astrid.allSent();
+    const pointedAt = astrid.message('The line pointed at');
+    await pointedAt.hover();
+    const toolbar = await pointedAt.getByRole('group', { name: 'Message actions' }).boundingBox();
+    const row = await pointedAt.boundingBox();
+    if (!toolbar || !row) throw new Error('no toolbar where one points');
+    expect(toolbar.y).toBeGreaterThanOrEqual(row.y - 0.5);
+    expect(toolbar.y + toolbar.height).toBeLessThanOrEqual(row.y + row.height + 0.5);
+  });
+
   it('complete_names_and_emoji_while_writing', async () => {
     await astrid.composer.pressSequentially('Thanks @bo');
     await astrid.page.getByRole('option', { name: /@bo/ }).waitFor();

@@ -42,6 +42,17 @@ describe('a guest of a demo', () => {
     expect(astrid.errors).toEqual([]);
   });
 
+  it('is_told_of_a_key_for_all_keys_that_also_works_while_one_writes', async () => {
+    await astrid.page.getByRole('link', { name: /Mira Voss/ }).click();
+    await astrid.message('Press Alt+H for the keys').waitFor();
+    await astrid.composer.press('Alt+h');
+    await astrid.page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+    await astrid.page.keyboard.press('Escape');
+    await astrid.page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(await astrid.composer.inputValue()).toBe('');
+    await astrid.open('Town square');
+  });
+
   it('sees_on_every_card_that_somebody_is_a_bot', async () => {
     await astrid.page.getByRole('button', { name: 'Mira Voss', exact: true }).first().click();
     await astrid.page.getByRole('dialog', { name: /Mira Voss/ }).getByText(BOT).waitFor();

@@ -73,6 +73,18 @@ describe('a network that comes and goes', () => {
   });
 });
 
+describe('a page of the server that is not the client', () => {
+  it('does_not_take_the_place_of_the_client_without_a_network', async () => {
+    const other = await bo.context.newPage();
+    await other.goto(`${server.url}/healthz`);
+    await other.close();
+    await bo.context.setOffline(true);
+    await bo.page.reload();
+    await bo.message('written in the tunnel').waitFor();
+    await online(bo);
+  });
+});
+
 describe('a browser that holds nothing yet', () => {
   it('shows_the_room_of_the_address_or_the_last_one_before_there_is_a_connection', async () => {
     for (const address of [astrid.page.url(), server.url]) {

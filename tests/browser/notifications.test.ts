@@ -3,7 +3,7 @@
 
 import { beforeAll, describe, expect, it } from 'vitest';
 
-import { astrid, bo, meetIn, withAstridAndBo } from './support/scene';
+import { astrid, bo, meetIn, server, withAstridAndBo } from './support/scene';
 
 interface Shown {
   title: string;
@@ -102,6 +102,24 @@ describe('notifications', () => {
     await astrid.page.getByRole('heading', { name: 'Bo Lind', level: 1 }).waitFor();
     await astrid.say('Between us.');
     expect(await shown(before + 1)).toEqual({ title: 'Astrid Holm', body: 'Astrid Holm: Between us.' });
+  });
+
+  it('are_not_shown_for_what_one_looks_at_in_another_tab', async () => {
+    await bo.open('Astrid Holm');
+    const other = await bo.context.newPage();
+    await other.addInitScript(watchNotifications);
+    await other.goto(server.url);
+    await other.getByRole('link', { name: 'Elsewhere' }).click();
+    await other.getByRole('heading', { name: 'Elsewhere', level: 1 }).waitFor();
+    await other.locator('[data-connection="online"]').waitFor({ state: 'attached' });
+    await astrid.say('Seen in one tab.');
+    await bo.message('Seen in one tab').waitFor();
+    await other.getByRole('link', { name: 'Astrid Holm', exact: true }).waitFor();
+    await bo.page.goto('about:blank');
+    await astrid.say('Seen in none.');
+    const first = await other.waitForFunction(() => (window as unknown as { watched: { shown: Notification[] } }).watched.shown[0]?.body);
+    expect(await first.jsonValue()).toBe('Astrid Holm: Seen in none.');
+    await other.close();
   });
 
   it('cause_no_error_in_either_page', () => {

@@ -71,13 +71,9 @@ async function page(request: Request): Promise<Response> {
   const cache = await caches.open(CACHE);
   try {
     const fresh = await fetch(request);
-    // Every view is the same page; an error page is not worth keeping.
     if (AWAY.has(fresh.status)) return (await cache.match(PAGE)) ?? fresh;
-    if (fresh.ok) {
-      await cache.put(PAGE, fresh.clone());
-      await forgetOldAssets(cache, await fresh.clone().text());
-      void keepRest(cache);
-    }
+    // An error page is not worth keeping. What cannot be kept, because the disk is full, is shown all the same.
+    if (fresh.ok) await keepPage(cache, fresh).catch(() => undefined);
     return fresh;
   } catch (failure) {
     const kept = await cache.match(PAGE);
@@ -86,12 +82,22 @@ async function page(request: Request): Promise<Response> {
   }
 }
 
+/** Every view of the client is the same page. What else a server shows, such as its metrics, must not take its place. */
+async function keepPage(cache: Cache, fresh: Response): Promise<void> {
+  if (fresh.headers.get('content-type')?.startsWith('text/html') !== true) return;
+  const html = await fresh.clone().text();
+  if (assetsOf(html).length === 0) return;
+  await cache.put(PAGE, fresh.clone());
+  await forgetOldAssets(cache, html);
+  void keepRest(cache);
+}
+
 async function asset(request: Request): Promise<Response> {
   const cache = await caches.open(CACHE);
   const kept = await cache.match(request);
   if (kept) return kept;
   const fresh = await fetch(request);
-  if (fresh.ok) await cache.put(request, fresh.clone());
+  if (fresh.ok) await cache.put(request, fresh.clone()).catch(() => undefined);
   return fresh;
 }
 

@@ -2,6 +2,7 @@
 
 import type { Language } from '../i18n';
 import type { AdministrationStrings } from '../i18n/administration';
+import { leftToRight } from '../i18n/isolated';
 
 const MINUTE_MS = 60_000;
 
@@ -12,7 +13,7 @@ export function count(language: Language, value: number): string {
 /** Microseconds, with two digits that count. */
 export function duration(language: Language, us: number): string {
   const [value, unit] = us < 1_000 ? [us, 'µs'] : us < 1_000_000 ? [us / 1_000, 'ms'] : [us / 1_000_000, 's'];
-  return `${new Intl.NumberFormat(language, { maximumSignificantDigits: 2 }).format(value)} ${unit}`;
+  return leftToRight(language, `${new Intl.NumberFormat(language, { maximumSignificantDigits: 2 }).format(value)} ${unit}`);
 }
 
 /** In its largest unit, as nobody asks for the minutes of a month. */

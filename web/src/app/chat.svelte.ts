@@ -259,6 +259,7 @@ export class Chat {
     const present = new Set(views.map((view) => view.id));
     const missing = [...this.rooms.values()].filter(({ id }) => !present.has(id));
     for (const { id } of missing) if (!hasMoved(id)) this.drop(id);
+    for (const view of views) this.#meetEpoch(view);
     this.rooms = listed(this.rooms, [...views, ...missing.filter(({ id }) => this.rooms.has(id))]);
     this.loaded = true;
     this.people.meet(views.flatMap((view) => view.peer ?? []));
@@ -274,6 +275,15 @@ export class Chat {
       this.#note(view.id);
     }
     this.#follow();
+  }
+
+  /** Of a room that is not followed only the list tells that its stream began anew. */
+  #meetEpoch(view: RoomView): void {
+    const known = this.rooms.get(view.id);
+    const conversation = this.#conversations.get(view.id);
+    if (!known || !conversation || known.epoch === view.epoch || this.link.socket.isSubscribed(view.id)) return;
+    conversation.invalidate();
+    conversation.cutTo(view.last_seq);
   }
 
   #moved(room: RoomId): void {
@@ -396,7 +406,9 @@ export class Chat {
     const view = await this.link.call('room.get', { room }).catch(() => undefined);
     if (!view) return;
     this.rooms = refreshed(this.rooms, this.#named(view));
-    this.#conversations.get(room)?.extendTo(view.last_seq);
+    const conversation = this.#conversations.get(room);
+    conversation?.cutTo(view.last_seq);
+    conversation?.extendTo(view.last_seq);
     this.#note(room);
   }
 
@@ -407,6 +419,7 @@ export class Chat {
     const view = await this.link.call('room.get', { room }).catch(() => undefined);
     if (!view) return this.list();
     this.rooms = refreshed(this.rooms, view);
+    this.#conversations.get(room)?.cutTo(view.last_seq);
     this.#follow();
   }
 

@@ -111,6 +111,21 @@ export class Conversation {
     this.version += 1;
   }
 
+  /** The server was put back to an older state: what it has lost is not shown any more. */
+  cutTo(lastSeq: number): void {
+    if (!this.timeline.cutTo(lastSeq)) return;
+    const last = this.timeline.lastSeq;
+    const isLost = (seq: number | undefined) => seq !== undefined && seq > last;
+    this.heights.shrink(last);
+    this.loadFailed = false;
+    if (this.anchor !== 'end' && isLost(this.anchor.seq)) this.anchor = 'end';
+    if (isLost(this.newAfter)) this.newAfter = undefined;
+    if (isLost(this.replyTo?.seq)) this.replyTo = undefined;
+    if (isLost(this.editing)) this.editing = undefined;
+    if (isLost(this.threadOf)) this.threadOf = undefined;
+    this.version += 1;
+  }
+
   /** The list shows this range: whatever is missing of it is fetched once scrolling settles. */
   want(range: SeqRange): void {
     this.#wanted = range;

@@ -72,6 +72,8 @@ export class Folkmoot {
   toast = $state.raw<Toast>();
   /** The invitation on whose page somebody is signing in. */
   accepting: string | undefined;
+  /** Of this tab. What is kept is that of the tab that signed in last, or none where the browser keeps nothing. */
+  #session: KeptSession | undefined;
   #isLeaving = false;
   /** Why the person has to sign in again, if the server said so. */
   signedOutByServer = $state(false);
@@ -86,6 +88,11 @@ export class Folkmoot {
     this.#begin(session);
     // Whoever signs in learns it there.
     this.lookAtServer().catch(() => undefined);
+  }
+
+  /** By which the server knows whoever is signed in here. */
+  get token(): string {
+    return this.#session?.token ?? '';
   }
 
   /** What the server tells everybody about itself. */
@@ -120,19 +127,17 @@ export class Folkmoot {
 
   /** The session of this device goes on. */
   async changePassword(change: PasswordChange): Promise<void> {
-    const session = this.keep.session();
-    if (session) await changePassword(session.token, change);
+    await changePassword(this.token, change);
   }
 
   /** Shows a picture of oneself, or none. */
   async setPicture(picture: Blob | undefined): Promise<void> {
-    const session = this.keep.session();
-    if (session) this.chat?.setProfile(await setPicture(session.token, picture));
+    this.chat?.setProfile(await setPicture(this.token, picture));
   }
 
   /** The account of whoever is signed in, for good. */
   async deleteAccount(wish: AccountDelete): Promise<void> {
-    const session = this.keep.session();
+    const session = this.#session;
     if (!session) return;
     // The server ends the connection while it answers.
     this.#isLeaving = true;
@@ -141,15 +146,15 @@ export class Folkmoot {
     } finally {
       this.#isLeaving = false;
     }
-    this.keep.setSession(undefined);
+    this.keep.endSession(session);
     await this.#end(true);
     this.router.go({ name: 'home' });
     this.toast = { text: this.strings.account_deleted, stays: true };
   }
 
   async signOut(): Promise<void> {
-    const session = this.keep.session();
-    this.keep.setSession(undefined);
+    const session = this.#session;
+    if (session) this.keep.endSession(session);
     await this.#end(true);
     this.router.go({ name: 'home' });
     // The token is forgotten here either way; the server forgets it when it can be reached.
@@ -190,8 +195,9 @@ export class Folkmoot {
   }
 
   #begin(session: KeptSession): void {
+    this.#session = session;
     const chat = new Chat(ENDPOINT, session, this.keep, {
-      tokenRejected: () => void this.#onTokenRejected(),
+      tokenRejected: () => void this.#onTokenRejected(session),
       arrived: (event, view) => {
         const text = this.strings.message_from(chat.people.nameOf(event.user, event.name), plain(event.body) || this.strings.file_count(event.attachments?.length ?? 0));
         const route = this.router.route;
@@ -217,9 +223,9 @@ export class Folkmoot {
     this.toast = { text: news, stays: true };
   }
 
-  async #onTokenRejected(): Promise<void> {
+  async #onTokenRejected(session: KeptSession): Promise<void> {
     if (this.#isLeaving) return;
-    this.keep.setSession(undefined);
+    this.keep.endSession(session);
     this.signedOutByServer = true;
     // What was loaded stays archived: the same person signs in again in a moment.
     await this.#end(false);
@@ -227,6 +233,7 @@ export class Folkmoot {
 
   async #end(forget: boolean): Promise<void> {
     const chat = this.chat;
+    this.#session = undefined;
     this.chat = undefined;
     this.overlay = undefined;
     this.card = undefined;

@@ -22,10 +22,13 @@ export class Reading {
   /** The list shows messages up to `seq`. */
   reached(room: RoomId, seq: number): void {
     const view = this.#chat.rooms.get(room);
-    if (!view || seq <= view.read_seq || !isLooking()) return;
+    if (!view) return;
+    // What a server that was put back to an older state has lost may still be shown: what is said in its place is unread.
+    const read = Math.min(seq, view.last_seq);
+    if (read <= view.read_seq || !isLooking()) return;
     // The badge goes at once; the server hears of it in a moment.
-    this.#chat.setRead(room, seq, view.mentions);
-    this.#reached.set(room, seq);
+    this.#chat.setRead(room, read, view.mentions);
+    this.#reached.set(room, read);
     this.#later(REPORT_MS);
   }
 

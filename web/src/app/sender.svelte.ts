@@ -1,7 +1,8 @@
-//! Runs the outbox: sends what it says, stores what must survive, and tells when a message is acknowledged.
+//! Runs the outbox: sends what it says, stores what must survive, and tells when a message is acknowledged. Tabs of one user
+//! share what is stored: what a tab leaves unsent when it is closed the others send, under the same keys.
 
 import { FILES_LOST, newKey, step, type Outbox, type OutboxEffect, type OutboxEntry, type OutboxEvent, type OutboxFile } from '../net/outbox';
-import type { Keep } from '../net/keep';
+import { leftOf, unsentOf, type Keep } from '../net/keep';
 import { ReplyError } from '../protocol/errors';
 import { ErrorCode } from '../protocol/generated/codes';
 import type { Reply } from '../protocol/generated/methods';
@@ -23,6 +24,9 @@ export class Sender {
   readonly #user: UserId;
   readonly #listener: SenderListener;
   #wake: ReturnType<typeof setTimeout> | undefined;
+  /** Entries that the browser does not keep: they would be lost with this tab. */
+  readonly #unkept = new Set<string>();
+  readonly #ended = new AbortController();
 
   constructor(link: Link, keep: Keep, user: UserId, listener: SenderListener) {
     this.#link = link;
@@ -31,9 +35,14 @@ export class Sender {
     this.#listener = listener;
   }
 
-  /** Takes up what an earlier tab left unsent. */
+  /** Takes up what an earlier tab left unsent, and goes on with others. */
   restore(): void {
-    this.dispatch({ type: 'restored', entries: this.#keep.unsent(this.#user) });
+    const { signal } = this.#ended;
+    window.addEventListener('storage', (event) => this.#onStorage(event), { signal });
+    window.addEventListener('pagehide', () => this.outbox.length > 0 && this.#keep.leave(this.#user), { signal });
+    window.addEventListener('pageshow', (event) => event.persisted && this.#forgetGone(), { signal });
+    window.addEventListener('beforeunload', (event) => this.#onLeaving(event), { signal });
+    this.#takeUp();
   }
 
   send(room: RoomId, body: string, options: Pick<OutboxEntry, 'reply_to' | 'files'>): void {
@@ -49,6 +58,35 @@ export class Sender {
 
   stop(): void {
     clearTimeout(this.#wake);
+    this.#ended.abort();
+  }
+
+  #takeUp(): void {
+    this.dispatch({ type: 'restored', entries: this.#keep.unsent(this.#user) });
+  }
+
+  /** Another tab has changed what is kept. */
+  #onStorage({ key, newValue }: StorageEvent): void {
+    if (key === leftOf(this.#user)) return this.#takeUp();
+    const prefix = unsentOf(this.#user);
+    if (newValue === null && key?.startsWith(prefix)) this.dispatch({ type: 'gone', key: key.slice(prefix.length) });
+  }
+
+  /** While the page was put aside nobody told it what other tabs have sent. */
+  #forgetGone(): void {
+    const kept = new Set(this.#keep.unsent(this.#user).map(({ key }) => key));
+    for (const { key } of this.outbox) if (!kept.has(key) && !this.#unkept.has(key)) this.dispatch({ type: 'gone', key });
+  }
+
+  /** The browser asks before it closes the only place where an unsent message is. */
+  #onLeaving(event: BeforeUnloadEvent): void {
+    for (const entry of this.outbox) if (this.#unkept.has(entry.key)) this.#store(entry);
+    if (this.outbox.some(({ key }) => this.#unkept.has(key))) event.preventDefault();
+  }
+
+  #store(entry: OutboxEntry): void {
+    if (this.#keep.setUnsent(this.#user, entry.key, entry)) this.#unkept.delete(entry.key);
+    else this.#unkept.add(entry.key);
   }
 
   #run(effect: OutboxEffect): void {
@@ -57,12 +95,13 @@ export class Sender {
         void this.#send(effect.entry);
         return;
       case 'store':
-        this.#keep.setUnsent(this.#user, effect.entry.key, effect.entry);
+        this.#store(effect.entry);
         return;
       case 'upload':
         this.#upload(effect.files);
         return;
       case 'erase':
+        this.#unkept.delete(effect.key);
         this.#keep.setUnsent(this.#user, effect.key, undefined);
         return;
       case 'wake_after':

@@ -7,7 +7,7 @@ import type { Folkmoot, Panel } from './folkmoot.svelte';
 /** For the shortcut sheet: the keys as printed and the sentence that explains them. */
 export const SHEET = [
   { keys: ['Ctrl', 'K'], text: 'shortcut_switcher' },
-  { keys: ['?'], text: 'shortcut_sheet' },
+  { keys: ['Alt', 'H'], text: 'shortcut_sheet' },
   { keys: ['Alt', '↓'], text: 'shortcut_next' },
   { keys: ['Alt', '↑'], text: 'shortcut_previous' },
   { keys: ['Alt', 'Shift', '↓'], text: 'shortcut_next_unread' },
@@ -46,6 +46,7 @@ export function shortcutOf(event: KeyboardEvent, folkmoot: Folkmoot, chat: Chat)
     return () => goToNeighbour(folkmoot, chat, step, event.shiftKey ? 'unread' : 'any');
   }
   // By its place on the keyboard: with Alt it types another letter on some.
+  if (event.altKey && !control && event.code === 'KeyH') return () => (folkmoot.overlay = { name: 'shortcuts' });
   if (event.altKey && !control && event.code === 'KeyI') return () => folkmoot.router.go({ name: 'inbox' });
   if (event.altKey && !control && event.code === 'KeyM') return () => toggle(folkmoot, 'members');
   if (event.altKey && !control && event.code === 'KeyP') return () => toggle(folkmoot, 'pins');
@@ -65,6 +66,7 @@ export function toggleSearch(folkmoot: Folkmoot): void {
 
 function letter(key: string, folkmoot: Folkmoot): Action | undefined {
   switch (key) {
+    // As in other programs. Whoever has just come in is in the text field, where it is a question mark.
     case '?':
       return () => (folkmoot.overlay = { name: 'shortcuts' });
     case '/':

@@ -4,7 +4,7 @@
 
 import { limitsOf } from '../net/files';
 import { Problem, Unreachable } from '../net/http';
-import { newKey } from '../net/outbox';
+import { FILES_CHANGED, newKey } from '../net/outbox';
 import { UploadInPieces } from '../net/pieces';
 import { Pace } from '../model/pace';
 import { refusalOf, type Refusal } from '../model/upload';
@@ -167,7 +167,8 @@ export class Uploads {
       draft.state = 'arrived';
       this.#listener.arrived(draft, draft.attachment);
     } catch (failure) {
-      if (!stop.signal.aborted) this.#onFailure(draft, failure);
+      const isLost = failure instanceof Unreachable && !(await isReadable(file));
+      if (!stop.signal.aborted) this.#onFailure(draft, failure, isLost);
     } finally {
       this.#underWay -= 1;
       this.#listener.underWay(this.#underWay > 0);
@@ -175,10 +176,13 @@ export class Uploads {
     }
   }
 
-  #onFailure(draft: Draft, failure: unknown): void {
-    const passes = failure instanceof Unreachable || (failure instanceof Problem && (failure.status >= 500 || failure.status === 429));
+  /** `isLost`: the file is not on the disk any more as it was chosen. */
+  #onFailure(draft: Draft, failure: unknown, isLost: boolean): void {
+    const isBusy = failure instanceof Problem && (failure.status >= 500 || failure.status === 429);
+    const passes = !isLost && (failure instanceof Unreachable || isBusy);
     draft.state = passes ? 'waiting' : 'failed';
-    draft.error = failure instanceof Error ? failure.message : String(failure);
+    draft.error = isLost ? FILES_CHANGED : failure instanceof Error ? failure.message : String(failure);
+    if (isLost) draft.refusal = { why: 'changed' };
     if (!passes) {
       this.#listener.failed(draft);
       return;
@@ -186,4 +190,9 @@ export class Uploads {
     const pause = Math.min(PAUSE_MS_MAX, PAUSE_MS_MIN * 2 ** (draft.attempts - 1));
     this.#wake ??= setTimeout(() => this.resume(), pause);
   }
+}
+
+/** Of a file that was changed or removed after it was chosen, the browser says just what it says of a lost network. */
+function isReadable(file: File): Promise<boolean> {
+  return file.slice(0, 1).arrayBuffer().then(() => true, () => false);
 }

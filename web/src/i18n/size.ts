@@ -1,8 +1,11 @@
-//! Sizes of files as people read them, in units of 1024 bytes.
+//! Sizes of files as people read them, in units of 1024 bytes. Intl writes the number; it has no names for these units.
 
 import type { Language } from '.';
+import { leftToRight } from './isolated';
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB'];
+/** A line must not end between the number and its unit. */
+const SPACE = '\u00a0';
 
 export function fileSize(language: Language, bytes: number): string {
   let size = bytes;
@@ -13,5 +16,5 @@ export function fileSize(language: Language, bytes: number): string {
     unit += 1;
   }
   const shown = new Intl.NumberFormat(language, { maximumFractionDigits: size < 10 && unit > 0 ? 1 : 0 }).format(size);
-  return `${shown} ${UNITS[unit] ?? ''}`;
+  return leftToRight(language, `${shown}${SPACE}${UNITS[unit] ?? ''}`);
 }

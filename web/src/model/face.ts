@@ -1,33 +1,42 @@
-//! How a person without a picture looks: a colour and a pattern that follow from their id, the same everywhere and for
-//! everyone, and different enough that neighbours in a list are told apart before their letters are read.
+//! How a person without a picture looks: a ground and a shape that follow from their id, the same everywhere and for
+//! everyone. Few colours that are far apart, and shapes that stand out from them: people in a list are told apart at a
+//! glance, before their letters are read.
 
 import type { UserId } from '../protocol/generated/chat';
 
-/** Equal steps of hue look alike in green and far apart in orange; these are steps that the eye tells apart. */
-const HUES = [12, 36, 58, 84, 118, 145, 172, 196, 220, 245, 268, 292, 318, 344] as const;
-const PATTERNS = ['sun', 'half', 'corner', 'rings', 'stripes', 'hill'] as const;
-/** How far the pattern's hue is from the ground's. */
-const TURNS = [40, -55, 120] as const;
+/** Degrees on the OKLCH circle. With more of them, neighbours would look alike. */
+const HUES = [20, 65, 110, 155, 200, 245, 290, 335] as const;
+/** Lightness of the ground and of the shape on it. White letters can be read on both. */
+const TONES = [[0.54, 0.4], [0.4, 0.54]] as const;
+const PATTERNS = ['sun', 'half', 'corner', 'rings', 'stripes', 'hill', 'bars', 'quarters'] as const;
+/** How far the shape's hue is from the ground's. */
+const TURNS = [60, -90] as const;
 
 export type Pattern = (typeof PATTERNS)[number];
 
 export interface Face {
-  /** Degrees on the OKLCH circle. */
+  /** Of the ground, and of the name in a list of messages. */
   hue: number;
-  /** Of the pattern on it. */
+  light: number;
+  /** The hue of the shape. */
   second: number;
+  /** The lightness of the shape. */
+  shade: number;
   pattern: Pattern;
 }
 
 export function faceOf(id: UserId): Face {
-  const hash = fnv1a(id);
-  const hue = HUES[hash % HUES.length] ?? 0;
-  const rest = Math.floor(hash / HUES.length);
-  return {
-    hue,
-    pattern: PATTERNS[rest % PATTERNS.length] ?? 'sun',
-    second: (hue + (TURNS[Math.floor(rest / PATTERNS.length) % TURNS.length] ?? 0) + 360) % 360,
+  let rest = fnv1a(id);
+  /** The next of `count` choices. */
+  const next = (count: number): number => {
+    const chosen = rest % count;
+    rest = Math.floor(rest / count);
+    return chosen;
   };
+  const hue = HUES[next(HUES.length)] ?? 0;
+  const [light, shade] = TONES[next(TONES.length)] ?? TONES[0];
+  const pattern = PATTERNS[next(PATTERNS.length)] ?? 'sun';
+  return { hue, light, shade, pattern, second: (hue + (TURNS[next(TURNS.length)] ?? 0) + 360) % 360 };
 }
 
 export function initialsOf(name: string): string {

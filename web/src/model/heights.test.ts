@@ -50,6 +50,16 @@ describe('heights', () => {
     expect([heights.indexAt(-5), heights.indexAt(10_000)]).toEqual([0, 4]);
   });
 
+  it('forgets_the_last_rows_and_goes_on_from_there', () => {
+    const heights = new Heights(10);
+    heights.grow(5);
+    heights.measure(1, 30);
+    heights.shrink(2);
+    expect([heights.count, heights.total, heights.indexAt(10_000)]).toEqual([2, 40, 1]);
+    heights.grow(3);
+    expect(heights.total).toBe(50);
+  });
+
   it('ignores_rows_that_do_not_exist', () => {
     const heights = new Heights(10);
     heights.grow(5);

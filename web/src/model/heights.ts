@@ -22,11 +22,16 @@ export class Heights {
     return this.offsetOf(this.#count);
   }
 
-  /** Rows are only ever added at the end. */
+  /** Rows are added at the end. */
   grow(count: number): void {
     if (count <= this.#count) return;
     if (count > this.#capacity) this.#enlarge(count);
     this.#count = count;
+  }
+
+  /** The last rows are gone. */
+  shrink(count: number): void {
+    this.#count = Math.min(this.#count, count);
   }
 
   heightOf(index: number): number {

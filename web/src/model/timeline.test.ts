@@ -87,6 +87,17 @@ describe('timeline', () => {
     expect(timeline.missing({ from: 1, to: 3 }, 100)).toBeUndefined();
   });
 
+  it('forgets_what_a_server_has_lost_and_keeps_what_came_since', () => {
+    const timeline = new Timeline('r', 5);
+    timeline.addPage([1, 2, 3, 4, 5].map((seq) => message(seq)));
+    timeline.invalidate();
+    timeline.apply(arrives(4), ME);
+    expect(timeline.cutTo(3)).toBe(true);
+    expect([timeline.lastSeq, timeline.at(5), timeline.at(4)?.seq, timeline.at(3)?.seq]).toEqual([4, undefined, 4, 3]);
+    expect(timeline.missing({ from: 1, to: 9 }, 9)).toEqual({ from: 1, to: 3 });
+    expect(timeline.cutTo(9)).toBe(false);
+  });
+
   it('counts_reactions_of_others_and_takes_ones_own_only_once', () => {
     const timeline = new Timeline('r', 1);
     timeline.addPage([message(1)]);

@@ -76,7 +76,7 @@ export class Timeline {
     }
   }
 
-  /** The room is known to reach this far; it never shrinks. */
+  /** The room is known to reach this far; an answer that is older changes nothing. */
   extendTo(lastSeq: number): void {
     this.#lastSeq = Math.max(this.#lastSeq, lastSeq);
   }
@@ -90,6 +90,28 @@ export class Timeline {
       this.#held.delete(seq);
       this.#answers.set(seq, undefined);
     }
+    return true;
+  }
+
+  /**
+   * The room reaches only so far: of what is held beyond that, the server has kept nothing but what came since events were
+   * missed. Returns whether that is news.
+   */
+  cutTo(lastSeq: number): boolean {
+    let last = lastSeq;
+    for (const seq of this.#held.keys()) {
+      if (seq <= lastSeq) continue;
+      if (this.#isFresh(seq)) {
+        last = Math.max(last, seq);
+        continue;
+      }
+      this.#held.delete(seq);
+      this.#answers.set(seq, undefined);
+    }
+    if (last >= this.#lastSeq) return false;
+    this.#lastSeq = last;
+    this.#firstSeq = Math.min(this.#firstSeq, last + 1);
+    this.#whole = { from: 1, to: 0, generation: 0 };
     return true;
   }
 

@@ -15,7 +15,9 @@ export type Refusal =
   | { why: 'file_bytes'; limit: number }
   | { why: 'user_bytes'; limit: number; left: number }
   | { why: 'count'; limit: number }
-  | { why: 'type'; type: string };
+  | { why: 'type'; type: string }
+  /** On the disk, after it was chosen: what it was then cannot be read any more. */
+  | { why: 'changed' };
 
 /** Types that a name gives away and that no content can turn into something else. */
 const PAGES = ['text/html', 'application/xhtml+xml', 'image/svg+xml'];

@@ -21,6 +21,16 @@ export function draftOf(user: UserId, room: RoomId): string {
   return `folkmoot.draft.${user}.${room}`;
 }
 
+/** The keys under which a user's unsent messages are kept, up to those of the messages. */
+export function unsentOf(user: UserId): string {
+  return `folkmoot.unsent.${user}.`;
+}
+
+/** The key by which other tabs hear that one which had unsent messages is gone. */
+export function leftOf(user: UserId): string {
+  return `folkmoot.left.${user}`;
+}
+
 /** The part of `Storage` in use, so that tests can bring their own. */
 export type KeyValue = Pick<Storage, 'getItem' | 'setItem' | 'removeItem' | 'key' | 'length'>;
 
@@ -41,9 +51,15 @@ export class Keep {
     return this.#read<KeptSession>(SESSION);
   }
 
+  /** One for all tabs: the last to sign in. */
   setSession(session: KeptSession | undefined): void {
     if (session ?? this.session()) this.#write(BEEN_HERE, true);
     this.#write(SESSION, session);
+  }
+
+  /** Forgets a session. If another tab has signed in meanwhile, that one's stays. */
+  endSession({ token }: KeptSession): void {
+    if (this.session()?.token === token) this.setSession(undefined);
   }
 
   /** Whether anybody was ever signed in at this browser. */
@@ -52,11 +68,17 @@ export class Keep {
   }
 
   unsent(user: UserId): OutboxEntry[] {
-    return this.#all<OutboxEntry>(`folkmoot.unsent.${user}.`);
+    return this.#all<OutboxEntry>(unsentOf(user));
   }
 
-  setUnsent(user: UserId, key: string, entry: OutboxEntry | undefined): void {
-    this.#write(`folkmoot.unsent.${user}.${key}`, entry);
+  /** Returns whether the browser keeps it. */
+  setUnsent(user: UserId, key: string, entry: OutboxEntry | undefined): boolean {
+    return this.#write(unsentOf(user) + key, entry);
+  }
+
+  /** This tab is closed, and what it has not sent is for the others to send. */
+  leave(user: UserId): void {
+    this.#write(leftOf(user), Date.now());
   }
 
   draft(user: UserId, room: RoomId): string {
@@ -121,12 +143,14 @@ export class Keep {
     }
   }
 
-  #write(key: string, value: unknown): void {
+  /** Where storage is full or forbidden, the value lives as long as the tab. */
+  #write(key: string, value: unknown): boolean {
     try {
       if (value === undefined) this.#storage?.removeItem(key);
       else this.#storage?.setItem(key, JSON.stringify(value));
+      return this.#storage !== undefined;
     } catch {
-      // Storage is full or forbidden: the value lives as long as the tab.
+      return false;
     }
   }
 

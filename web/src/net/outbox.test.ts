@@ -78,6 +78,22 @@ describe('outbox', () => {
     expect(effects.filter((effect) => effect.type === 'erase')).toHaveLength(1);
   });
 
+  it('forgets_what_another_tab_has_sent_or_discarded_and_goes_on', () => {
+    const { outbox, effects } = run([write('a'), write('b'), { type: 'gone', key: 'a' }]);
+    expect(sent(effects)).toEqual(['a', 'b']);
+    expect(outbox.map(({ key }) => key)).toEqual(['b']);
+    expect(effects.filter((effect) => effect.type === 'erase')).toEqual([]);
+  });
+
+  it('keeps_a_message_whose_files_are_on_their_way_though_another_tab_had_them_for_lost', () => {
+    const files = [{ key: 'f1', name: 'a.png', size: 1 }];
+    const picture: OutboxEvent = { type: 'enqueue', entry: { key: 'a', room: 'r1', body: '', created_at: 1, files } };
+    const here = run([picture, { type: 'gone', key: 'a' }]).outbox;
+    expect(here.map(({ key }) => key)).toEqual(['a']);
+    // The other tab hears in turn that it was sent after all.
+    expect(run([{ type: 'restored', entries: here }, { type: 'gone', key: 'a' }]).outbox).toEqual([]);
+  });
+
   it('takes_up_what_an_earlier_tab_left_in_the_order_written', () => {
     const left = run([write('a', 'r1', 1), write('b', 'r1', 2)], false).outbox.map((entry) => ({ ...entry, state: 'sending' as const })).reverse();
     const { outbox, effects } = run([{ type: 'restored', entries: left }], true);

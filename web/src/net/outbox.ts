@@ -54,6 +54,8 @@ export type OutboxEvent =
   /** No answer, or one that time may cure: it goes back to the queue until `wake`. */
   | { type: 'deferred'; key: string; error: string }
   | { type: 'wake' }
+  /** Another tab has sent or discarded it. */
+  | { type: 'gone'; key: string }
   | { type: 'retry'; key: string }
   | { type: 'discard'; key: string };
 
@@ -72,6 +74,8 @@ export interface OutboxStep {
 
 /** In place of the server's words, for a message whose files went with the tab that had them. */
 export const FILES_LOST = 'files_lost';
+/** The same, for a message with a file that is not any more what was chosen. */
+export const FILES_CHANGED = 'files_changed';
 
 /** First and longest pause between two tries of a message that the server could not take just now. */
 const DEFER_MS_MIN = 500;
@@ -107,6 +111,8 @@ export function step(outbox: Outbox, event: OutboxEvent, online: boolean): Outbo
       return remove(outbox, event.key, online);
     case 'refused':
       return change(outbox, event.key, () => ({ state: 'failed', error: event.error }), online, []);
+    case 'gone':
+      return pump(outbox.filter((entry) => entry.key !== event.key || isOnlyHere(entry)), [], online);
     case 'unquoted':
       return change(outbox, event.key, () => ({ state: 'queued' }), online, [], withoutReply);
     case 'deferred': {
@@ -169,6 +175,11 @@ function withoutReply({ reply_to: _gone, ...rest }: OutboxEntry): OutboxEntry {
 /** Whether some of its files are not on the server yet. */
 export function isWaiting(entry: OutboxEntry): boolean {
   return entry.files?.some((file) => file.id === undefined) ?? false;
+}
+
+/** Its files are on their way in this tab: another one had it for lost, and cannot have sent it. */
+function isOnlyHere(entry: OutboxEntry): boolean {
+  return entry.state === 'queued' && isWaiting(entry);
 }
 
 function holderOf(outbox: Outbox, file: string): string | undefined {

@@ -39,7 +39,7 @@ const READING: Patience = Patience { letter_ms: 15, min_ms: 500, max_ms: 1_500 }
 
 /// What a newcomer finds in the first direct conversation.
 const GREETING: &str = "Welcome! Everybody in these rooms is a bot, so try whatever you like: \
-     answer with a quote, react, edit, delete, throw me out.\n\nPress **?** for the keys, \
+     answer with a quote, react, edit, delete, throw me out.\n\nPress **Alt+H** for the keys, \
      and **Ctrl+K** to jump to a room.";
 
 /// What takes longer for longer texts.

@@ -93,6 +93,8 @@ export class Placing {
   update(): void {
     const { timeline, heights } = this.#conversation;
     const count = timeline.lastSeq;
+    // The server may have lost the last ones.
+    this.#known = Math.min(this.#known, count);
     const follows = this.#known > 0 && count > this.#known && this.atEnd && this.#awaited === undefined;
     if (count > this.#known) {
       if (this.#known > 0 && this.atEnd) this.#conversation.anchor = 'end';

@@ -1,0 +1,57 @@
+//! Promises of what is kept: tabs share one storage and do not take each other's things away.
+
+import { describe, expect, it } from 'vitest';
+
+import { Keep, type KeptSession, type KeyValue } from './keep';
+
+/** As a browser's, in memory. */
+function storage(): KeyValue {
+  const kept = new Map<string, string>();
+  return {
+    get length() {
+      return kept.size;
+    },
+    key: (index) => [...kept.keys()][index] ?? null,
+    getItem: (key) => kept.get(key) ?? null,
+    setItem: (key, value) => void kept.set(key, value),
+    removeItem: (key) => void kept.delete(key),
+  };
+}
+
+const session = (token: string): KeptSession => ({ token, user: { id: 'u', name: 'bo', display_name: 'Bo' }, device: 'd' });
+
+describe('an unsent message', () => {
+  const entry = { key: 'k', room: 'r', body: 'b', created_at: 1, state: 'queued' as const, attempts: 0 };
+
+  it('is_kept_until_it_is_erased', () => {
+    const keep = new Keep(storage());
+    expect(keep.setUnsent('u', 'k', entry)).toBe(true);
+    expect(keep.unsent('u')).toEqual([entry]);
+    keep.setUnsent('u', 'k', undefined);
+    expect(keep.unsent('u')).toEqual([]);
+  });
+
+  it('is_said_not_to_be_kept_where_storage_is_full_or_forbidden', () => {
+    const full = { ...storage(), setItem: () => { throw new Error('quota'); } };
+    expect([new Keep(full).setUnsent('u', 'k', entry), new Keep(undefined).setUnsent('u', 'k', entry)]).toEqual([false, false]);
+  });
+});
+
+describe('a session', () => {
+  it('is_forgotten_once_it_has_ended', () => {
+    const keep = new Keep(storage());
+    keep.setSession(session('first'));
+    keep.endSession(session('first'));
+    expect([keep.session(), keep.beenHere()]).toEqual([undefined, true]);
+  });
+
+  it('stays_when_a_tab_hears_late_that_the_one_before_it_has_ended', () => {
+    const shared = storage();
+    const [one, other] = [new Keep(shared), new Keep(shared)];
+    one.setSession(session('first'));
+    one.endSession(session('first'));
+    one.setSession(session('second'));
+    other.endSession(session('first'));
+    expect(one.session()?.token).toBe('second');
+  });
+});
