@@ -166,6 +166,30 @@ async fn what_waits_for_a_node_with_labels_that_dies_fails_and_the_next_one_is_a
     live_on(&first, &["two"]).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drained_node_gives_actors_to_nodes_with_their_labels_and_keeps_those_that_no_other_has() {
+    let cluster = Cluster::new();
+    let all = ["disk=ssd", "region=eu"];
+    let (plain, first) = node(&cluster, "plain", &[]).await;
+    let (_one, _second) = node(&cluster, "one", &all).await;
+    let (_two, _third) = node(&cluster, "two", &all).await;
+    live_on(&first, &["one", "two"]).await;
+    let at = [plain.address().to_string()];
+    let config = ClientConfig::new("test", at, Tls::insecure_plaintext());
+    let client = Client::connect(config).await.expect("it listens");
+    client.drain("one", PATIENCE).await.expect("the others take all");
+    live_on(&first, &["two"]).await;
+    assert_eq!(client.drain("two", PATIENCE).await, Err(ClientError::NobodyElse));
+    live_on(&first, &["two"]).await;
+    // Whoever asks for nothing has left both.
+    for key in 0..KEYS {
+        let resident = first.get::<Resident>(&*key.to_string());
+        assert_eq!(resident.home().timeout(PATIENCE).await.as_deref(), Ok("plain"));
+    }
+    let (_three, _fourth) = node(&cluster, "three", &all).await;
+    live_on(&first, &["three"]).await;
+}
+
 #[test]
 fn a_node_with_what_is_no_label_does_not_start() {
     let config = MemberConfig::new("test", "one", "127.0.0.1:1", Tls::insecure_plaintext());
