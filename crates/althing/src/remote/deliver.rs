@@ -13,6 +13,7 @@ use crate::actor::Actor;
 use crate::address::actor_id::ActorId;
 use crate::address::actor_ref::ActorRef;
 use crate::address::place::{AnyPlace, AsAnyPlace, wake};
+use crate::address::refusal::refuse_one;
 use crate::error::AskError;
 use crate::mail::envelope::Envelope;
 use crate::mail::line::Line;
@@ -189,7 +190,9 @@ fn deliver_message(
         header.call_attention();
     }
     match (pushed, envelope) {
-        (Pushed::Closed, Some(envelope)) => envelope.reject(AskError::Stopped(header.id())),
+        (Pushed::Closed, Some(envelope)) => {
+            refuse_one(place, envelope, AskError::Stopped(header.id()));
+        }
         // It has left since it was looked at.
         (Pushed::Elsewhere, Some(envelope)) => ship_all(place, vec![envelope]),
         _ => {}
