@@ -314,8 +314,13 @@ impl Shared {
             })
         });
         let is_for_this_node = parcel.node.is_some();
-        if matches!(&parcel.cargo, Cargo::Control(Control::Ended { .. })) {
-            self.core.lock().watched.remove(&parcel.to);
+        if let Cargo::Control(Control::Ended { reason }) = &parcel.cargo {
+            // What is merely unloaded is watched on.
+            let is_unloaded = *reason == StopReason::Passivated && parcel.to.key().is_some();
+            let watches = || self.node().is_some_and(|node| node.watches(&parcel.to));
+            if !(is_unloaded && watches()) {
+                self.core.lock().watched.remove(&parcel.to);
+            }
         }
         match bucket_of(&parcel.to) {
             Some(bucket) if !is_for_this_node => {
