@@ -227,9 +227,13 @@ impl Shared {
             }
         }
         let old = core.router.record().clone();
-        // An actor that came here since it was watched is watched elsewhere no more.
+        // An actor is watched where it has lived last, also if the word of that is not there yet; one
+        // that came here since is watched elsewhere no more.
         core.watched.retain(|id, at| {
-            bucket_of(id).is_none_or(|bucket| old.holding(bucket).owner == Some(*at))
+            let Some(bucket) = bucket_of(id) else { return true };
+            let owner = old.holding(bucket).owner.filter(|owner| *owner != me);
+            *at = owner.unwrap_or(*at);
+            owner.is_some()
         });
         let record = Arc::new(record);
         let others = record.members.iter().filter(|member| member.incarnation != me);

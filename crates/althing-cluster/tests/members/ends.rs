@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::support::proxy::Proxy;
 use althing::{
     Actor, ActorError, ActorOptions, ActorRef, Context, Handler, Node, StopReason, Stopped,
     Supervision, Terminated, actor,
@@ -83,12 +84,22 @@ struct Scene {
 impl Scene {
     /// Three nodes, a witness on the first, and a target `a` that lives on the second.
     async fn new() -> Self {
+        Self::with_way(None).await
+    }
+
+    /// The same, with that way to the third node.
+    async fn with_way(proxy: Option<&Proxy>) -> Self {
         let (_directory, authority) = crate::support::authority();
         let mut nodes = Vec::new();
         for name in ["one", "two", "three"] {
             let at = authority.address().to_string();
-            let config = MemberConfig::new("test", name, at, Tls::insecure_plaintext());
+            let proxy = proxy.filter(|_| name == "three");
+            let mut config = MemberConfig::new("test", name, at, Tls::insecure_plaintext());
+            config.advertised = proxy.map(|proxy| proxy.address.to_string());
             let member = Member::bind(config).expect("a port");
+            if let Some(proxy) = proxy {
+                proxy.target.set(member.address()).expect("once");
+            }
             let builder = Node::builder(name).cluster(member.way());
             let node = builder.actor(async |_| Ok(Target)).build();
             member.join().await.expect("the authority is there");
@@ -165,6 +176,21 @@ async fn a_watcher_hears_of_the_death_of_the_node_to_which_an_actor_has_moved() 
     // The next life is another one.
     let home = scene.target("a").home().timeout(PATIENCE).await;
     assert!(["one", "two"].contains(&home.expect("it lives elsewhere").as_str()));
+    scene.hears_nothing_more().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_hears_of_the_death_of_a_node_that_was_not_told_of_the_watch_yet() {
+    let proxy = Proxy::new().await;
+    let mut scene = Scene::with_way(Some(&proxy)).await;
+    scene.watch("a").await;
+    // Nothing reaches the third node any more, neither the watch nor what that has to wait for.
+    proxy.stop().await;
+    let id = scene.target("a").id();
+    let moved = timeout(PATIENCE, scene.nodes[0].0.move_to(&id, "three")).await;
+    moved.expect("in time").expect("it is there");
+    drop(scene.nodes.pop());
+    assert_eq!(scene.hears().await, "a NodeLost");
     scene.hears_nothing_more().await;
 }
 
