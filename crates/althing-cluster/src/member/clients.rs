@@ -306,6 +306,7 @@ impl Conversation {
                 let moved = moves::bring(shared, &ActorId::named(&kind, key), &to).await;
                 moved.map(|()| Answer::Done).map_err(|why| match why {
                     MoveError::Overridden => No::Overridden,
+                    MoveError::Left => No::NotServing,
                     // A client sees labels in the view.
                     _ => No::UnknownNode(to),
                 })

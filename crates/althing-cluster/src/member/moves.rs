@@ -206,6 +206,9 @@ pub enum MoveError {
     /// Somebody else has moved it elsewhere meanwhile.
     #[error("it was moved elsewhere meanwhile")]
     Overridden,
+    /// This node is no member any more; what it has asked for may still happen.
+    #[error("this node is no member any more")]
+    Left,
     /// An actor without a name lives where it was started.
     #[error("{0} has no name, and stays where it is")]
     Anonymous(ActorId),
@@ -244,16 +247,18 @@ fn may_have(record: &Record, bucket: u32, who: u64) -> bool {
 /// Has an actor's bucket live on the node of that name; resolves when it does.
 pub(super) async fn bring(shared: &Arc<Shared>, id: &ActorId, name: &str) -> Result<(), MoveError> {
     let bucket = bucket_of(id).ok_or_else(|| MoveError::Anonymous(id.clone()))?;
-    let unknown = || MoveError::UnknownNode(name.to_owned());
-    let mut views = shared.view.subscribe();
+    let (mut views, mut state) = (shared.view.subscribe(), shared.state.subscribe());
     let to = ask_for(shared, id, name)?;
     let mut was_pinned = false;
     loop {
         views.mark_unchanged();
+        if state.borrow_and_update().has_ended() {
+            return Err(MoveError::Left);
+        }
         let record = shared.core.lock().router.record().clone();
         // Another life of that node has none of what was brought to the former one.
         if !may_have(&record, bucket, to) {
-            return Err(unknown());
+            return Err(MoveError::UnknownNode(name.to_owned()));
         }
         let holding = record.holding(bucket);
         let is_pinned = holding.pinned == Some(to);
@@ -264,7 +269,10 @@ pub(super) async fn bring(shared: &Arc<Shared>, id: &ActorId, name: &str) -> Res
             return Err(MoveError::Overridden);
         }
         was_pinned = is_pinned;
-        views.changed().await.map_err(|_| unknown())?;
+        tokio::select! {
+            changed = views.changed() => changed.map_err(|_| MoveError::Left)?,
+            changed = state.changed() => changed.map_err(|_| MoveError::Left)?,
+        }
     }
 }
 

@@ -104,7 +104,7 @@ impl Cluster for Way {
             MoveError::LacksLabels { id, node, labels } => {
                 NotMoved::LacksLabels { id, node, labels }
             }
-            MoveError::UnknownNode(_) | MoveError::Overridden => {
+            MoveError::UnknownNode(_) | MoveError::Overridden | MoveError::Left => {
                 NotMoved::UnknownNode(node.to_owned())
             }
         })
