@@ -319,3 +319,17 @@ async fn a_watcher_hears_of_an_actor_without_a_name_that_unloads_itself() {
     target.nap().timeout(PATIENCE).await.expect("it runs");
     assert_eq!(scene.hears().await, " Passivated");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_hears_of_an_actor_without_a_name_that_had_ended_before() {
+    let mut scene = Scene::new().await;
+    let target = scene.nodes[1].1.spawn(Target);
+    let seen = scene.nodes[0].1.resolve::<Target>(&target.id()).expect("there is a cluster");
+    timeout(PATIENCE, target.stop()).await.expect("it stops");
+    scene.witness.send(Watch(seen.clone())).await.expect("it runs");
+    assert_eq!(scene.hears().await, " Requested");
+    timeout(PATIENCE, seen.stopped()).await.expect("it has ended");
+    scene.witness.send(Link(seen)).await.expect("it runs");
+    let heard = scene.hears().await;
+    assert!(heard.starts_with("me Linked"), "{heard}");
+}
