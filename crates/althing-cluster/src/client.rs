@@ -25,6 +25,7 @@ use self::protocol::{Answer, Question};
 pub use self::seen::{Changes, Found, FoundActor, Listed, NodeStatus};
 use self::way::{Way, Ways};
 use crate::capability::Capability;
+use crate::label;
 use crate::member::{FRAME_LEN_MAX_DEFAULT, View};
 use crate::tls::{Guard, Tls};
 
@@ -103,6 +104,16 @@ pub enum ClientError {
     /// The cluster has no node of that name, or the actor may not live on it.
     #[error("no node is called `{0}` that can do this")]
     UnknownNode(String),
+    /// The node has not all labels that the actor's kind asks for.
+    #[error("the node `{node}` lacks labels that {id} asks for: {labels}")]
+    LacksLabels {
+        /// The actor.
+        id: ActorId,
+        /// The node's name.
+        node: String,
+        /// Those that it lacks, separated by commas.
+        labels: String,
+    },
     /// No other node takes buckets.
     #[error("no other node takes what this one has")]
     NobodyElse,
@@ -276,7 +287,20 @@ impl Client {
         let (kind, key) = (id.kind().as_str().to_owned(), key.to_string());
         let at = self.any().await?;
         let question = Question::Move { kind, key, to: node.to_owned() };
-        within(deadline, at.ask(question)).await
+        match within(deadline, at.ask(question)).await {
+            Err(why @ ClientError::UnknownNode(_)) => {
+                Err(self.lacks_labels(id, node).await.unwrap_or(why))
+            }
+            ended => ended,
+        }
+    }
+
+    /// Why an actor may not live on a node, if that is for its labels.
+    async fn lacks_labels(&self, id: &ActorId, node: &str) -> Option<ClientError> {
+        let view = self.view().await.ok()?;
+        let node = view.members.into_iter().find(|member| member.name == node)?;
+        let labels = label::lacking(id.kind().as_str(), &node.labels)?;
+        Some(ClientError::LacksLabels { id: id.clone(), node: node.name, labels })
     }
 
     /// Has a node give all its buckets away, and take no others. It goes on as a member, for the

@@ -101,6 +101,14 @@ pub(crate) fn asked_by(kind: &str) -> Option<&str> {
     asked.split(',').all(is_label).then_some(asked)
 }
 
+/// Those labels, separated by commas, that a kind of that name asks for and a node with these lacks;
+/// `None` if it has all.
+pub(crate) fn lacking(kind: &str, own: &[String]) -> Option<String> {
+    let is_lacking = |label: &&str| !own.iter().any(|own| own == label);
+    let lacking: Vec<&str> = asked_by(kind)?.split(',').filter(is_lacking).collect();
+    (!lacking.is_empty()).then(|| lacking.join(","))
+}
+
 /// What who asks that actor hears where no node has the labels of its kind.
 pub(crate) fn nobody_has(id: ActorId) -> AskError {
     let (kind, asked) = (id.kind().as_str(), asked_by(id.kind().as_str()).unwrap_or_default());
@@ -110,7 +118,7 @@ pub(crate) fn nobody_has(id: ActorId) -> AskError {
 
 #[cfg(test)]
 mod tests {
-    use super::{Labels, asked_by, check_labels};
+    use super::{Labels, asked_by, check_labels, lacking};
 
     #[test]
     fn a_kind_asks_for_labels_behind_an_at_sign() {
@@ -129,6 +137,15 @@ mod tests {
         assert_eq!(labels.asked, ["disk=ssd"]);
         assert!(labels.hold("disk=ssd") && labels.hold("disk=ssd,region=eu"));
         assert!(!labels.hold("disk=ssd,region=us") && !labels.hold("disk=s"));
+    }
+
+    #[test]
+    fn what_a_node_lacks_is_named() {
+        let own = ["region=eu", "disk=ssd"].map(str::to_owned);
+        assert_eq!(lacking("a", &own), None);
+        assert_eq!(lacking("a@disk=ssd,region=eu", &own), None);
+        assert_eq!(lacking("a@disk=hdd,region=eu", &own).as_deref(), Some("disk=hdd"));
+        assert_eq!(lacking("a@disk=hdd,zone=1", &own).as_deref(), Some("disk=hdd,zone=1"));
     }
 
     #[test]

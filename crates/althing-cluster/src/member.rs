@@ -43,7 +43,6 @@ pub use self::topics::TopicError;
 pub use self::view::{Neighbour, View};
 use crate::bucket::bucket_of;
 use crate::capability::is_of_client;
-use crate::client::protocol::No;
 use crate::clock;
 use crate::farewell::Farewell;
 use crate::label::{Labels, check_labels};
@@ -311,11 +310,7 @@ impl Member {
     /// # Cancel safety
     /// Dropping the future does not take the move back.
     pub async fn move_to(&self, id: &ActorId, node: &str) -> Result<(), MoveError> {
-        let bucket = bucket_of(id).ok_or_else(|| MoveError::Anonymous(id.clone()))?;
-        moves::bring(&self.shared, bucket, node).await.map_err(|no| match no {
-            No::Overridden => MoveError::Overridden,
-            _ => MoveError::UnknownNode(node.to_owned()),
-        })
+        moves::bring(&self.shared, id, node).await
     }
 
     /// Leaves: the node's buckets are moved to others while it goes on passing messages, then its

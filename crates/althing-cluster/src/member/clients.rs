@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use super::pack::{Owed, unpack};
 use super::ways::Way;
-use super::{Shared, moves};
+use super::{MoveError, Shared, moves};
 use crate::bucket::bucket_of;
 use crate::capability::Capability;
 use crate::client::protocol::{
@@ -303,8 +303,13 @@ impl Conversation {
             Question::Find { kind, key } => self.find(&kind, &key).map(Answer::Found),
             Question::Move { kind, key, to } => {
                 self.known(&kind)?;
-                let bucket = bucket_of(&ActorId::named(&kind, key)).ok_or(No::UnknownKind(kind))?;
-                moves::bring(shared, bucket, &to).await.map(|()| Answer::Done)
+                let moved = moves::bring(shared, &ActorId::named(&kind, key), &to).await;
+                moved.map(|()| Answer::Done).map_err(|why| match why {
+                    MoveError::Overridden => No::Overridden,
+                    MoveError::Left => No::NotServing,
+                    // A client sees labels in the view.
+                    _ => No::UnknownNode(to),
+                })
             }
             Question::Drain => self.drain().await.map(|()| Answer::Done),
             Question::Ping | Question::Message(_) | Question::Changes => Ok(Answer::Done),

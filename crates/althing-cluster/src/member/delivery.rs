@@ -42,10 +42,10 @@ impl Shared {
     /// Sends a parcel after its actor, which has left.
     pub(super) fn send_on(self: &Arc<Self>, parcel: Parcel, waited: Waited) {
         let Some(bucket) = bucket_of(&parcel.to) else { return fail(parcel) };
-        let effect = self.core.lock().router.send_on(bucket, parcel, waited);
+        let effect = self.core.lock().router.send_on(bucket, (parcel, None), waited);
         match effect {
             // It came back meanwhile.
-            Some(Effect::Deliver { parcel }) => self.deliver_own(parcel),
+            Some(Effect::Deliver { parcel: (parcel, _) }) => self.deliver_own(parcel),
             effect => self.step(|_| effect.into_iter().collect()),
         }
     }

@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use super::keeper::Wants;
 use super::{Shared, State};
 use crate::bucket::bucket_of;
-use crate::client::protocol::No;
+use crate::label;
 use crate::placement::{self, Placement};
 use crate::protocol::Item;
-use crate::record::{Record, Stage};
+use crate::record::{Member, Record, Stage};
 
 /// Actors that are in their `stopping` hooks at one time: these may all want the same store.
 const STOPPING_MAX: usize = 64;
@@ -190,47 +190,75 @@ fn has_given_all(record: &Record, me: u64) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MoveError {
-    /// No member of that name takes buckets, or it has not the labels that the actor's kind asks for;
-    /// nothing moves.
+    /// No member of that name takes buckets; nothing moves.
     #[error("no node that may take the actor is called `{0}`")]
     UnknownNode(String),
+    /// The node has not all labels that the actor's kind asks for; nothing moves.
+    #[error("the node `{node}` lacks labels that {id} asks for: {labels}")]
+    LacksLabels {
+        /// The actor.
+        id: ActorId,
+        /// The node's name.
+        node: String,
+        /// Those that it lacks, separated by commas.
+        labels: String,
+    },
     /// Somebody else has moved it elsewhere meanwhile.
     #[error("it was moved elsewhere meanwhile")]
     Overridden,
+    /// This node is no member any more; what it has asked for may still happen.
+    #[error("this node is no member any more")]
+    Left,
     /// An actor without a name lives where it was started.
     #[error("{0} has no name, and stays where it is")]
     Anonymous(ActorId),
 }
 
-/// Asks for a bucket to live on the node of that name, and returns which life of it that is; `None`
-/// if none may take it.
-pub(super) fn ask_for(shared: &Shared, bucket: u32, name: &str) -> Option<u64> {
+/// Asks for an actor's bucket to live on the node of that name; returns which life of it that is.
+pub(super) fn ask_for(shared: &Shared, id: &ActorId, name: &str) -> Result<u64, MoveError> {
+    let bucket = bucket_of(id).ok_or_else(|| MoveError::Anonymous(id.clone()))?;
     let record = shared.core.lock().router.record().clone();
-    let to = record.members.iter().find(|member| member.name == name)?.incarnation;
+    let node = record.members.iter().find(|member| member.name == name);
+    let node = node.ok_or_else(|| MoveError::UnknownNode(name.to_owned()))?;
+    let to = node.incarnation;
     if !may_have(&record, bucket, to) {
-        return None;
+        return Err(refusal(id, node));
     }
     shared.pinned.lock().insert(bucket, to);
     shared.wants.send_modify(|_| {});
-    Some(to)
+    Ok(to)
+}
+
+/// Why an actor may not live on a node.
+fn refusal(id: &ActorId, node: &Member) -> MoveError {
+    let name = node.name.clone();
+    match label::lacking(id.kind().as_str(), &node.labels.own) {
+        Some(labels) if node.stage == Stage::Active => {
+            MoveError::LacksLabels { id: id.clone(), node: name, labels }
+        }
+        _ => MoveError::UnknownNode(name),
+    }
 }
 
 fn may_have(record: &Record, bucket: u32, who: u64) -> bool {
     Placement::new(&record.members).candidates(bucket).has(who)
 }
 
-/// Has a bucket live on the node of that name; resolves when it does.
-pub(super) async fn bring(shared: &Arc<Shared>, bucket: u32, name: &str) -> Result<(), No> {
-    let unknown = || No::UnknownNode(name.to_owned());
-    let mut views = shared.view.subscribe();
-    let to = ask_for(shared, bucket, name).ok_or_else(unknown)?;
+/// Has an actor's bucket live on the node of that name; resolves when it does.
+pub(super) async fn bring(shared: &Arc<Shared>, id: &ActorId, name: &str) -> Result<(), MoveError> {
+    let bucket = bucket_of(id).ok_or_else(|| MoveError::Anonymous(id.clone()))?;
+    let (mut views, mut state) = (shared.view.subscribe(), shared.state.subscribe());
+    let to = ask_for(shared, id, name)?;
     let mut was_pinned = false;
     loop {
         views.mark_unchanged();
+        if state.borrow_and_update().has_ended() {
+            return Err(MoveError::Left);
+        }
         let record = shared.core.lock().router.record().clone();
         // Another life of that node has none of what was brought to the former one.
         if !may_have(&record, bucket, to) {
-            return Err(unknown());
+            return Err(MoveError::UnknownNode(name.to_owned()));
         }
         let holding = record.holding(bucket);
         let is_pinned = holding.pinned == Some(to);
@@ -238,10 +266,13 @@ pub(super) async fn bring(shared: &Arc<Shared>, bucket: u32, name: &str) -> Resu
             return Ok(());
         }
         if was_pinned && !is_pinned {
-            return Err(No::Overridden);
+            return Err(MoveError::Overridden);
         }
         was_pinned = is_pinned;
-        views.changed().await.map_err(|_| unknown())?;
+        tokio::select! {
+            changed = views.changed() => changed.map_err(|_| MoveError::Left)?,
+            changed = state.changed() => changed.map_err(|_| MoveError::Left)?,
+        }
     }
 }
 

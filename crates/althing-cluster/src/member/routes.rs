@@ -24,9 +24,13 @@ use crate::relay::Relay;
 use crate::roster::{Key, Roster};
 use crate::router::{Effect, Hop, Load, Router};
 
+/// A parcel on its way; if another node has sent it, with the room that it takes on that node's
+/// link. So what waits here is bounded, however long it does.
+pub(super) type Carried = (Parcel, Option<Ticket>);
+
 /// The part of a member that is behind one lock.
 pub(super) struct Core {
-    pub(super) router: Router<Parcel>,
+    pub(super) router: Router<Carried>,
     /// A few: to compare numbers is cheaper than to hash one.
     pub(super) links: BTreeMap<u64, Arc<Link>>,
     asks: HashMap<u64, Asked>,
@@ -50,7 +54,7 @@ struct Asked {
 /// What is to be done after the lock.
 #[derive(Default)]
 pub(super) struct Later {
-    deliveries: Vec<Parcel>,
+    deliveries: Vec<Carried>,
     own_deliveries: Vec<Parcel>,
     failures: Vec<(Reply, AskError)>,
     departing: Vec<(u32, u64)>,
@@ -84,10 +88,10 @@ impl Core {
     }
 
     /// Does what the router decided, as far as that must be done under the lock.
-    fn obey(&mut self, effects: Vec<Effect<Parcel>>, len_max: usize, later: &mut Later) {
+    fn obey(&mut self, effects: Vec<Effect<Carried>>, len_max: usize, later: &mut Later) {
         for effect in effects {
             match effect {
-                Effect::Transmit { to, load: Load::Parcel(epoch, parcel), .. } => {
+                Effect::Transmit { to, load: Load::Parcel(epoch, (parcel, _)), .. } => {
                     self.transmit(to, parcel, epoch, len_max, later);
                 }
                 Effect::Transmit { to, bucket, load: Load::Marker { origin, token, epoch } } => {
@@ -97,11 +101,11 @@ impl Core {
                     self.push(to, Item::Flushed { bucket, token }, len_max);
                 }
                 Effect::Deliver { parcel } => later.deliveries.push(parcel),
-                Effect::Lose { parcel } => {
+                Effect::Lose { parcel: (parcel, _) } => {
                     let why = AskError::NodeLost(parcel.to.clone());
                     later.fail(parcel, why);
                 }
-                Effect::Refuse { parcel } => later.refuse(parcel),
+                Effect::Refuse { parcel: (parcel, _) } => later.refuse(parcel),
                 Effect::Depart { buckets } => later.departing.extend(buckets),
                 Effect::Settle { buckets } => later.settling.extend(buckets),
                 Effect::Closed { to } => self.push(to, Item::Closed, len_max),
@@ -164,7 +168,7 @@ impl Core {
         }
         for (to, _) in self.watched.extract_if(|_, at| *at == node) {
             let cargo = Cargo::Control(Control::Ended { reason: StopReason::NodeLost });
-            later.deliveries.push(Parcel { to, node: None, cargo });
+            later.deliveries.push((Parcel { to, node: None, cargo }, None));
         }
     }
 
@@ -199,7 +203,7 @@ impl Later {
         match &parcel.cargo {
             Cargo::Control(Control::Watch { .. }) => {
                 let cargo = Cargo::Control(Control::Ended { reason: StopReason::NodeLost });
-                self.deliveries.push(Parcel { to: id, node: None, cargo });
+                self.deliveries.push((Parcel { to: id, node: None, cargo }, None));
             }
             Cargo::Message(message) if message.reply.is_none() => {
                 tracing::warn!(actor = %id, "a tell is lost: {}", label::nobody_has(id.clone()));
@@ -227,9 +231,13 @@ impl Shared {
             }
         }
         let old = core.router.record().clone();
-        // An actor that came here since it was watched is watched elsewhere no more.
+        // An actor is watched where it has lived last, though the word of that may not be there
+        // yet; one that came here since is watched elsewhere no more.
         core.watched.retain(|id, at| {
-            bucket_of(id).is_none_or(|bucket| old.holding(bucket).owner == Some(*at))
+            let Some(bucket) = bucket_of(id) else { return true };
+            let owner = old.holding(bucket).owner.filter(|owner| *owner != me);
+            *at = owner.unwrap_or(*at);
+            owner.is_some()
         });
         let record = Arc::new(record);
         let others = record.members.iter().filter(|member| member.incarnation != me);
@@ -260,9 +268,9 @@ impl Shared {
         let len_max = self.config.frame_len_max;
         match (parcel.node, bucket_of(&parcel.to)) {
             (Some(Incarnation(node)), _) => self.send_to(&mut core, node, parcel, &mut later),
-            (None, Some(bucket)) => match core.router.send(bucket, parcel) {
-                Some(Effect::Deliver { parcel }) => later.own_deliveries.push(parcel),
-                Some(Effect::Transmit { to, load: Load::Parcel(epoch, parcel), .. }) => {
+            (None, Some(bucket)) => match core.router.send(bucket, (parcel, None)) {
+                Some(Effect::Deliver { parcel: (parcel, _) }) => later.own_deliveries.push(parcel),
+                Some(Effect::Transmit { to, load: Load::Parcel(epoch, (parcel, _)), .. }) => {
                     core.transmit(to, parcel, epoch, len_max, &mut later);
                 }
                 effect => core.obey(effect.into_iter().collect(), len_max, &mut later),
@@ -314,8 +322,13 @@ impl Shared {
             })
         });
         let is_for_this_node = parcel.node.is_some();
-        if matches!(&parcel.cargo, Cargo::Control(Control::Ended { .. })) {
-            self.core.lock().watched.remove(&parcel.to);
+        if let Cargo::Control(Control::Ended { reason }) = &parcel.cargo {
+            // What is merely unloaded is watched on.
+            let is_unloaded = *reason == StopReason::Passivated && parcel.to.key().is_some();
+            let watches = || self.node().is_some_and(|node| node.watches(&parcel.to));
+            if !(is_unloaded && watches()) {
+                self.core.lock().watched.remove(&parcel.to);
+            }
         }
         match bucket_of(&parcel.to) {
             Some(bucket) if !is_for_this_node => {
@@ -324,13 +337,15 @@ impl Shared {
                     drop(core);
                     return self.deliver(parcel, Some(ticket));
                 }
-                let effects = core.router.receive(from, bucket, Load::Parcel(epoch, parcel));
+                let load = Load::Parcel(epoch, (parcel, Some(ticket)));
+                let effects = core.router.receive(from, bucket, load);
                 drop(core);
-                let mut ticket = Some(ticket);
                 let mut rest = Vec::new();
                 for effect in effects {
                     match effect {
-                        Effect::Deliver { parcel } => self.deliver(parcel, ticket.take()),
+                        Effect::Deliver { parcel: (parcel, ticket) } => {
+                            self.deliver(parcel, ticket);
+                        }
                         other => rest.push(other),
                     }
                 }
@@ -340,7 +355,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn step(self: &Arc<Self>, step: impl FnOnce(&mut Core) -> Vec<Effect<Parcel>>) {
+    pub(super) fn step(self: &Arc<Self>, step: impl FnOnce(&mut Core) -> Vec<Effect<Carried>>) {
         let mut later = Later::default();
         let mut core = self.core.lock();
         let effects = step(&mut core);
@@ -365,8 +380,8 @@ impl Shared {
             reply(Err(why));
         }
         own_deliveries.into_iter().for_each(|parcel| self.deliver_own(parcel));
-        for parcel in deliveries {
-            self.deliver(parcel, None);
+        for (parcel, ticket) in deliveries {
+            self.deliver(parcel, ticket);
         }
         news.into_iter().for_each(|news| self.tell_topic(news));
         self.show_all(&grouped);

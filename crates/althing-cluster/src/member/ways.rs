@@ -9,7 +9,7 @@ use althing::{ActorId, Epoch, Node, TopicName};
 
 use super::pack::body_len_max;
 use super::routes::Core;
-use super::{Shared, moves, topics};
+use super::{MoveError, Shared, moves, topics};
 use crate::bucket::bucket_of;
 use crate::record::{Holding, Stage};
 use crate::router::{Standing, Waited};
@@ -98,11 +98,16 @@ impl Cluster for Way {
     }
 
     fn move_to(&self, id: &ActorId, node: &str) -> Result<(), NotMoved> {
-        let bucket = bucket_of(id).ok_or_else(|| NotMoved::Stays(id.clone()))?;
-        match moves::ask_for(&self.0, bucket, node) {
-            Some(_) => Ok(()),
-            None => Err(NotMoved::UnknownNode(node.to_owned())),
-        }
+        let asked = moves::ask_for(&self.0, id, node);
+        asked.map(|_| ()).map_err(|why| match why {
+            MoveError::Anonymous(id) => NotMoved::Stays(id),
+            MoveError::LacksLabels { id, node, labels } => {
+                NotMoved::LacksLabels { id, node, labels }
+            }
+            MoveError::UnknownNode(_) | MoveError::Overridden | MoveError::Left => {
+                NotMoved::UnknownNode(node.to_owned())
+            }
+        })
     }
 
     fn built(&self, node: &Node) {

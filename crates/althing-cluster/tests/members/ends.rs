@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use crate::support::proxy::Proxy;
 use althing::{
-    Actor, ActorError, ActorOptions, ActorRef, Context, Handler, Node, StopReason, Supervision,
-    Terminated, actor,
+    Actor, ActorError, ActorOptions, ActorRef, Context, Handler, Node, StopReason, Stopped,
+    Supervision, Terminated, actor,
 };
 use althing_cluster::{Authority, Member, MemberConfig, Tls};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -83,12 +84,22 @@ struct Scene {
 impl Scene {
     /// Three nodes, a witness on the first, and a target `a` that lives on the second.
     async fn new() -> Self {
+        Self::with_way(None).await
+    }
+
+    /// The same, with that way to the third node.
+    async fn with_way(proxy: Option<&Proxy>) -> Self {
         let (_directory, authority) = crate::support::authority();
         let mut nodes = Vec::new();
         for name in ["one", "two", "three"] {
             let at = authority.address().to_string();
-            let config = MemberConfig::new("test", name, at, Tls::insecure_plaintext());
+            let proxy = proxy.filter(|_| name == "three");
+            let mut config = MemberConfig::new("test", name, at, Tls::insecure_plaintext());
+            config.advertised = proxy.map(|proxy| proxy.address.to_string());
             let member = Member::bind(config).expect("a port");
+            if let Some(proxy) = proxy {
+                proxy.target.set(member.address()).expect("once");
+            }
             let builder = Node::builder(name).cluster(member.way());
             let node = builder.actor(async |_| Ok(Target)).build();
             member.join().await.expect("the authority is there");
@@ -169,6 +180,21 @@ async fn a_watcher_hears_of_the_death_of_the_node_to_which_an_actor_has_moved() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_hears_of_the_death_of_a_node_that_was_not_told_of_the_watch_yet() {
+    let proxy = Proxy::new().await;
+    let mut scene = Scene::with_way(Some(&proxy)).await;
+    scene.watch("a").await;
+    // Nothing reaches the third node any more, neither the watch nor what that has to wait for.
+    proxy.stop().await;
+    let id = scene.target("a").id();
+    let moved = timeout(PATIENCE, scene.nodes[0].0.move_to(&id, "three")).await;
+    moved.expect("in time").expect("it is there");
+    drop(scene.nodes.pop());
+    assert_eq!(scene.hears().await, "a NodeLost");
+    scene.hears_nothing_more().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_watcher_hears_of_an_actor_that_slept_while_it_was_moved() {
     let mut scene = Scene::new().await;
     scene.watch("a").await;
@@ -226,4 +252,84 @@ async fn a_watcher_hears_of_an_end_whose_cause_is_longer_than_a_frame() {
     let heard = scene.hears().await;
     assert!(heard.starts_with("a Failed") && heard.len() > 1_000, "{} bytes", heard.len());
     scene.hears_nothing_more().await;
+}
+
+/// Awaits an end, which the actor's node knows, because it has answered behind that.
+async fn awaited(target: &ActorRef<Target>) -> Stopped {
+    let mut ended = target.stopped();
+    assert!(timeout(Duration::ZERO, &mut ended).await.is_err(), "it lives");
+    target.home().timeout(PATIENCE).await.expect("it runs");
+    ended
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_awaits_the_end_of_an_actor_elsewhere_hears_that_it_is_unloaded() {
+    let mut scene = Scene::new().await;
+    let target = scene.target("a");
+    scene.watch("a").await;
+    let ended = awaited(&target).await;
+    target.nap().timeout(PATIENCE).await.expect("it runs");
+    timeout(PATIENCE, ended).await.expect("its life has ended");
+    // Nobody lives there, and nobody else hears of that.
+    timeout(PATIENCE, target.stopped()).await.expect("it sleeps");
+    scene.hears_nothing_more().await;
+    target.home().timeout(PATIENCE).await.expect("it wakes");
+    target.kill();
+    assert_eq!(scene.hears().await, "a Killed");
+    scene.hears_nothing_more().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_awaits_the_end_of_an_actor_elsewhere_does_so_where_it_has_moved() {
+    let scene = Scene::new().await;
+    let target = scene.target("a");
+    // It does not wake there by itself, on the waiter's own node either.
+    for to in ["three", "one"] {
+        scene.carry("a", "two").await;
+        let ended = awaited(&target).await;
+        scene.nodes[0].0.move_to(&target.id(), to).await.expect("it moves");
+        timeout(PATIENCE, ended).await.expect("it lives nowhere");
+    }
+    scene.carry("a", "two").await;
+    let ended = awaited(&target).await;
+    scene.carry("a", "three").await;
+    scene.nodes[2].1.get::<Target>("a").kill();
+    timeout(PATIENCE, ended).await.expect("its life there has ended");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_of_one_that_never_lived_hears_nothing_when_its_end_is_awaited() {
+    let mut scene = Scene::new().await;
+    let target = scene.target("b");
+    scene.nodes[0].0.move_to(&target.id(), "two").await.expect("it is there");
+    scene.watch("b").await;
+    timeout(PATIENCE, target.stopped()).await.expect("it sleeps");
+    scene.hears_nothing_more().await;
+    target.home().timeout(PATIENCE).await.expect("it wakes");
+    target.kill();
+    assert_eq!(scene.hears().await, "b Killed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_hears_of_an_actor_without_a_name_that_unloads_itself() {
+    let mut scene = Scene::new().await;
+    let id = scene.nodes[1].1.spawn(Target).id();
+    let target = scene.nodes[0].1.resolve::<Target>(&id).expect("there is a cluster");
+    scene.witness.send(Watch(target.clone())).await.expect("it runs");
+    target.nap().timeout(PATIENCE).await.expect("it runs");
+    assert_eq!(scene.hears().await, " Passivated");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_hears_of_an_actor_without_a_name_that_had_ended_before() {
+    let mut scene = Scene::new().await;
+    let target = scene.nodes[1].1.spawn(Target);
+    let seen = scene.nodes[0].1.resolve::<Target>(&target.id()).expect("there is a cluster");
+    timeout(PATIENCE, target.stop()).await.expect("it stops");
+    scene.witness.send(Watch(seen.clone())).await.expect("it runs");
+    assert_eq!(scene.hears().await, " Requested");
+    timeout(PATIENCE, seen.stopped()).await.expect("it has ended");
+    scene.witness.send(Link(seen)).await.expect("it runs");
+    let heard = scene.hears().await;
+    assert!(heard.starts_with("me Linked"), "{heard}");
 }

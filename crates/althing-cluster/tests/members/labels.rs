@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::support::cluster::{Cluster, joined};
+use althing::remote::NotMoved;
 use althing::{Actor, AskError, Context, Node, NodeBuilder, actor};
 use althing_cluster::{
     Client, ClientConfig, ClientError, Member, MemberConfig, MoveError, Role, Tls,
@@ -30,6 +31,10 @@ struct Index;
 impl Index {
     async fn place(&mut self, ctx: &mut Context<Self>) -> String {
         ctx.node().name().to_owned()
+    }
+
+    async fn go(&mut self, node: String, ctx: &mut Context<Self>) -> String {
+        format!("{:?}", ctx.move_to(&node))
     }
 }
 
@@ -104,8 +109,10 @@ async fn actors_live_only_on_nodes_that_have_all_labels_of_their_kind_while_node
             .expect("it has");
         assert_eq!(index.place().timeout(PATIENCE).await.expect("no ask fails"), there);
     }
-    let moved = plain.move_to(&index.id(), "half").await;
-    assert_eq!(moved, Err(MoveError::UnknownNode("half".to_owned())));
+    let id = index.id();
+    let moved = plain.move_to(&id, "half").await.expect_err("it has not all labels");
+    let labels = "region=eu".to_owned();
+    assert_eq!(moved, MoveError::LacksLabels { id, node: "half".to_owned(), labels });
     let view = plain.view();
     let seen = view.members.iter().find(|member| member.name == "two").expect("it is there");
     assert_eq!(seen.labels, ["disk=ssd", "rack=7", "region=eu"]);
@@ -159,6 +166,30 @@ async fn what_waits_for_a_node_with_labels_that_dies_fails_and_the_next_one_is_a
     live_on(&first, &["two"]).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drained_node_gives_actors_to_nodes_with_their_labels_and_keeps_those_that_no_other_has() {
+    let cluster = Cluster::new();
+    let all = ["disk=ssd", "region=eu"];
+    let (plain, first) = node(&cluster, "plain", &[]).await;
+    let (_one, _second) = node(&cluster, "one", &all).await;
+    let (_two, _third) = node(&cluster, "two", &all).await;
+    live_on(&first, &["one", "two"]).await;
+    let at = [plain.address().to_string()];
+    let config = ClientConfig::new("test", at, Tls::insecure_plaintext());
+    let client = Client::connect(config).await.expect("it listens");
+    client.drain("one", PATIENCE).await.expect("the others take all");
+    live_on(&first, &["two"]).await;
+    assert_eq!(client.drain("two", PATIENCE).await, Err(ClientError::NobodyElse));
+    live_on(&first, &["two"]).await;
+    // Whoever asks for nothing has left both.
+    for key in 0..KEYS {
+        let resident = first.get::<Resident>(&*key.to_string());
+        assert_eq!(resident.home().timeout(PATIENCE).await.as_deref(), Ok("plain"));
+    }
+    let (_three, _fourth) = node(&cluster, "three", &all).await;
+    live_on(&first, &["three"]).await;
+}
+
 #[test]
 fn a_node_with_what_is_no_label_does_not_start() {
     let config = MemberConfig::new("test", "one", "127.0.0.1:1", Tls::insecure_plaintext());
@@ -194,5 +225,33 @@ async fn a_client_sees_labels_and_finds_actors_that_ask_for_some() {
     assert!(labels.contains(&("one", "disk=ssd region=eu".to_owned())), "{labels:?}");
     assert!(labels.contains(&("plain", String::new())), "{labels:?}");
     let moved = client.move_to(&index.id(), "plain", PATIENCE).await;
-    assert!(matches!(moved, Err(ClientError::UnknownNode(_))), "{moved:?}");
+    assert!(matches!(moved, Err(ClientError::LacksLabels { .. })), "{moved:?}");
+    let why = moved.expect_err("it has none").to_string();
+    assert!(why.contains("`plain`") && why.contains("disk=ssd,region=eu"), "{why}");
+    let moved = client.move_to(&index.id(), "nine", PATIENCE).await;
+    assert_eq!(moved, Err(ClientError::UnknownNode("nine".to_owned())));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_actor_that_asks_to_be_moved_hears_which_labels_a_node_lacks() {
+    let cluster = Cluster::new();
+    let all = ["disk=ssd", "region=eu"];
+    let (one, first) = node(&cluster, "one", &all).await;
+    let (_half, _second) = node(&cluster, "half", &["disk=ssd"]).await;
+    let (_gateway, _third) = node_of(&cluster, "gateway", &all, Role::Guest).await;
+    let mut views = one.views();
+    while one.view().members.len() < 3 {
+        timeout(PATIENCE, views.changed()).await.expect("they join").expect("it lives");
+    }
+    let index = first.get::<Index>("ada");
+    let asked = async |node: &str| index.go(node.to_owned()).timeout(PATIENCE).await;
+    let (id, labels) = (index.id(), "region=eu".to_owned());
+    let lacks = NotMoved::LacksLabels { id, node: "half".to_owned(), labels };
+    assert!(lacks.to_string().contains("region=eu"), "{lacks}");
+    assert_eq!(asked("half").await, Ok(format!("{:?}", Err::<(), _>(lacks))));
+    // One that has them all, and takes no actors.
+    let unknown = NotMoved::UnknownNode("gateway".to_owned());
+    assert_eq!(asked("gateway").await, Ok(format!("{:?}", Err::<(), _>(unknown))));
+    assert_eq!(asked("one").await, Ok("Ok(())".to_owned()));
+    assert_eq!(index.place().timeout(PATIENCE).await.as_deref(), Ok("one"));
 }

@@ -5,6 +5,7 @@ mod support;
 
 mod candidates;
 mod clients;
+mod codecs;
 mod ends;
 mod groups;
 mod guests;

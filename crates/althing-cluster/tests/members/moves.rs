@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::cluster::{Cluster, joined};
 use althing::remote::NotMoved;
 use althing::{ActorRef, Context, Node, actor};
 use althing_cluster::{Authority, Member, MemberConfig, MoveError, Tls};
@@ -183,4 +184,66 @@ async fn an_actor_that_takes_long_holds_up_no_others_move() {
     carries.await.expect("no panic").expect("it is answered before it moves");
     leaves.await.expect("no panic");
     assert_eq!(slow.home().timeout(PATIENCE).await.as_deref(), Ok("one"));
+}
+
+/// Adds up what it is told, and takes long to stop.
+struct Lingerer {
+    gate: Arc<Gate>,
+    sum: u64,
+}
+
+#[actor(name = "test.lingerer", wire)]
+impl Lingerer {
+    async fn add(&mut self, number: u64) {
+        self.sum += number;
+    }
+
+    async fn sum(&mut self) -> u64 {
+        self.sum
+    }
+
+    async fn stopping(&mut self) {
+        self.gate.begun.add_permits(1);
+        _ = self.gate.open.acquire().await;
+    }
+}
+
+/// Others send on meanwhile: they wait, and the node that holds it does not fill its memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_for_an_actor_whose_move_takes_long_is_bounded_and_arrives() {
+    let cluster = Cluster::new();
+    let gate = Arc::new(Gate { begun: Semaphore::new(0), open: Semaphore::new(0) });
+    let node = async |name: &str| {
+        let gate = gate.clone();
+        let factory = move |_| {
+            let lingerer = Lingerer { gate: gate.clone(), sum: 0 };
+            async { Ok(lingerer) }
+        };
+        joined(cluster.config(name), |node| node.actor(factory)).await
+    };
+    let ((one, first), (_two, _second)) = (node("one").await, node("two").await);
+    let lingerer = first.get::<Lingerer>("ada");
+    let id = lingerer.id();
+    let away = async {
+        // The node may not be known yet.
+        while one.move_to(&id, "two").await.is_err() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, away).await.expect("it moves");
+    lingerer.add(1).timeout(PATIENCE).await.expect("it runs");
+    let tells = async {
+        gate.begun.acquire().await.expect("it is open").forget();
+        let mut told = 0;
+        while lingerer.add(1).timeout(Duration::from_millis(500)).tell().await.is_ok() {
+            told += 1;
+            assert!(told < 50_000, "nobody is slowed");
+        }
+        gate.open.add_permits(1);
+        told
+    };
+    let both = async { tokio::join!(one.move_to(&id, "one"), tells) };
+    let (moved, told) = timeout(PATIENCE * 2, both).await.expect("in time");
+    moved.expect("it is there");
+    assert_eq!(lingerer.sum().timeout(PATIENCE).await, Ok(told));
 }

@@ -7,7 +7,7 @@ use crate::support::LEASE;
 use crate::support::cluster::{Cluster, joined};
 use crate::support::proxy::Proxy;
 use althing::{Actor, ActorRef, AskError, Context, Handler, Node, Terminated, actor};
-use althing_cluster::{Member, MemberConfig, State};
+use althing_cluster::{Member, MemberConfig, MoveError, State};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
@@ -118,6 +118,25 @@ async fn who_was_evicted_leaves_at_once() {
     proxy.go_on();
     let two = timeout(PATIENCE, leaves).await.expect("nothing is left to wait for");
     assert_eq!(*two.expect("no panic").state().borrow(), State::Evicted);
+}
+
+/// Nobody does any more what it has asked for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_that_a_node_has_asked_for_ends_with_its_membership() {
+    let cluster = Cluster::new();
+    let proxy = Proxy::new().await;
+    proxy.target.set(cluster.authority.address()).expect("once");
+    let (one, _first) = node(cluster.config("one")).await;
+    let config = cluster.config("two").authorities([proxy.address.to_string()]);
+    let (two, second) = node(config).await;
+    sees(&two, 2).await;
+    let id = villager_on(&two, &second, &second).id();
+    proxy.stop().await;
+    let moves = tokio::spawn(async move { two.move_to(&id, "one").await });
+    sees(&one, 1).await;
+    proxy.go_on();
+    let moved = timeout(PATIENCE, moves).await.expect("it waits no longer");
+    assert_eq!(moved.expect("no panic"), Err(MoveError::Left));
 }
 
 /// An actor without a name, which somebody knows by a reply, goes with its node.

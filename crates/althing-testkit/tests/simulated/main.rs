@@ -1,6 +1,7 @@
 //! Actors under a simulated clock, scheduler and network.
 
 mod bridge;
+mod codecs;
 mod crash;
 mod faults;
 mod moves;

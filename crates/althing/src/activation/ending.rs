@@ -282,13 +282,17 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
         watchers = std::mem::take(&mut extras.watchers);
         watched = std::mem::take(&mut extras.watched);
     }
-    // Where an actor went, nodes that watch it ask anew; one that is merely unloaded is watched on.
+    // One that is merely unloaded is watched on, and who awaits the end of this life hears of it.
+    // Where an actor went, nodes ask anew.
     let nodes = match reason {
-        StopReason::Passivated => BTreeSet::new(),
+        StopReason::Passivated if passivated => extras.nodes_watching.clone(),
+        StopReason::Moved | StopReason::Fenced if passivated => {
+            extras.nodes_watching.clear();
+            BTreeSet::new()
+        }
         _ => std::mem::take(&mut extras.nodes_watching),
     };
     extras.doing = None;
-    let nodes = if passivated { Vec::new() } else { nodes.into_iter().collect() };
     Farewell {
         wakers: std::mem::take(&mut extras.stop_waiters),
         watchers,
@@ -297,7 +301,7 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
         children: std::mem::take(&mut extras.children),
         stash: extras.unstashed.drain(..).chain(extras.stash.drain(..)).collect(),
         timers,
-        nodes,
+        nodes: nodes.into_iter().collect(),
         waits: std::mem::take(&mut extras.waits),
         system,
         failure: extras.failure.take(),
@@ -408,12 +412,17 @@ pub(crate) fn close_sleeper(place: &Arc<dyn AnyPlace>) {
 /// Tells those who watch an actor of another node, or wait for its end, that its life there has
 /// ended.
 pub(crate) fn hear_of_end(place: &Arc<dyn AnyPlace>, reason: &StopReason) {
+    // A name may live on.
+    let is_last = place.header().id().key().is_none();
     let mut inner = place.header().mailbox.lock();
-    if !inner.is_elsewhere() {
-        return;
+    if !inner.is_elsewhere() || inner.is_active() || inner.phase != Phase::Idle {
+        // It has come here since, and whoever awaits an end looks again.
+        let waiters = inner.take_stop_waiters();
+        drop(inner);
+        return wake_all(waiters);
     }
     inner.count_end();
-    let farewell = inner.extras.as_mut().map(|extras| farewell(extras, reason, true, false));
+    let farewell = inner.extras.as_mut().map(|extras| farewell(extras, reason, true, is_last));
     drop(inner);
     if let Some(farewell) = farewell {
         // Nothing was stashed here.

@@ -14,6 +14,7 @@ use crate::metrics::Counter;
 use crate::remote::parcel::Message;
 use crate::remote::ship::way_back;
 use crate::shield::discard;
+use crate::wire::codec::encoded;
 
 /// A message and where its reply goes.
 pub(super) struct Packed<M, R> {
@@ -42,9 +43,14 @@ pub(super) unsafe fn repack<A: Actor, M: Send + 'static, D: Dispatch<A, M>>(
         reply.fail(AskError::LocalOnly(header.id(), type_name::<M>().to_owned()));
         return None;
     };
-    let mut body = Vec::new();
-    (codec.encode)(&message, &mut body);
+    let body = encoded(|body| (codec.encode)(&message, body));
     discard("dropping a message that was encoded", message);
+    let Some(body) = body else {
+        header.kind.metrics.count(Counter::Refused);
+        let why = format!("the message `{}`: its own encoding panicked", codec.name);
+        reply.fail(AskError::NotUnderstood(header.id(), why));
+        return None;
+    };
     let reply = reply
         .is_somewhere()
         .then(|| way_back(&header.kind.node, header.id(), reply, codec.decode_reply));

@@ -88,6 +88,11 @@ impl Extras {
             && self.stash.is_empty()
     }
 
+    /// Whether actors of this node watch it or are linked with it.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.watchers.is_empty() || !self.linked.is_empty()
+    }
+
     /// Whether nothing is in them that anybody could come back for.
     pub(crate) fn is_blank(&self) -> bool {
         self.system.is_empty()

@@ -93,6 +93,16 @@ pub enum NotMoved {
     /// No node of that name takes actors.
     #[error("no node that takes actors is called `{0}`")]
     UnknownNode(String),
+    /// The node has not all labels that the actor's kind asks for.
+    #[error("the node `{node}` lacks labels that {id} asks for: {labels}")]
+    LacksLabels {
+        /// The actor.
+        id: ActorId,
+        /// The node's name.
+        node: String,
+        /// Those that it lacks, separated by commas.
+        labels: String,
+    },
 }
 
 /// Where an actor lives.

@@ -5,14 +5,24 @@ use std::sync::Arc;
 
 use crate::activation::ending;
 use crate::activation::stopping::request_stop;
-use crate::address::actor_id::Incarnation;
+use crate::address::actor_id::{ActorId, Incarnation};
 use crate::address::place::AnyPlace;
 use crate::address::signal::send_system_from;
 use crate::mail::extras::System;
 use crate::mail::mailbox::Sent;
+use crate::node::shared::Node;
 use crate::remote::outgoing::ship_end;
 use crate::remote::parcel::Control;
 use crate::stop_reason::StopReason;
+
+impl Node {
+    /// Whether actors of this node watch that one or are linked with it.
+    pub fn watches(&self, id: &ActorId) -> bool {
+        let Ok(place) = self.place_of(id) else { return false };
+        let inner = place.header().mailbox.lock();
+        inner.extras.as_ref().is_some_and(|extras| extras.is_watched())
+    }
+}
 
 /// Does what another node wants of an actor of this one, or hears what it tells about one of its
 /// own.
@@ -41,12 +51,13 @@ pub(super) fn obey(place: &Arc<dyn AnyPlace>, control: Control) {
 
 fn watch(place: &Arc<dyn AnyPlace>, node: Incarnation, sleepers_too: bool) {
     let mut inner = place.header().mailbox.lock();
-    let has_ended = inner.has_ended() || (sleepers_too && inner.sleeps_now());
-    if !has_ended {
+    let has_ended = inner.has_ended();
+    if !has_ended && !(sleepers_too && inner.sleeps_now()) {
         inner.extras().nodes_watching.insert(node);
         return;
     }
-    let reason = inner.last_end();
+    // Of one that sleeps the next life is watched: only who awaits an end hears that there is none.
+    let reason = if has_ended { inner.last_end() } else { StopReason::Passivated };
     // Released before telling: the cluster is foreign.
     drop(inner);
     ship_end(place, vec![node], &reason);

@@ -10,9 +10,10 @@ use std::task::Poll;
 use super::ancestors::{self, Called};
 use super::{control, decoding};
 use crate::actor::Actor;
-use crate::address::actor_id::ActorId;
+use crate::address::actor_id::{ActorId, Incarnation};
 use crate::address::actor_ref::ActorRef;
 use crate::address::place::{AnyPlace, AsAnyPlace, wake};
+use crate::address::refusal::refuse_one;
 use crate::error::AskError;
 use crate::mail::envelope::Envelope;
 use crate::mail::line::Line;
@@ -23,6 +24,7 @@ use crate::node::shared::Node;
 use crate::remote::cluster::Location;
 use crate::remote::following::ship_all;
 use crate::remote::parcel::{CHAIN_LEN_MAX, Cargo, Control, Message, Parcel};
+use crate::stop_reason::StopReason;
 use crate::wire::codec::WireReply;
 
 /// A parcel that could not be delivered now; it comes back whole.
@@ -77,6 +79,10 @@ impl Node {
                 control::obey(&place, control);
                 Ok(())
             }
+            (Cargo::Control(Control::Watch { node, .. }), Err(_)) => {
+                self.tell_of_former_end(to, Incarnation(node));
+                Ok(())
+            }
             (Cargo::Control(_), Err(_)) => Ok(()),
             (Cargo::Message(message), Ok(place)) => deliver_message(&place, message, bound)
                 .map_err(|(why, message)| {
@@ -90,6 +96,16 @@ impl Node {
                 refuse(message, why);
                 Ok(())
             }
+        }
+    }
+
+    /// Tells a node that an actor without a name, which lived here, had ended before it was
+    /// watched. Nobody remembers why.
+    fn tell_of_former_end(&self, id: ActorId, watcher: Incarnation) {
+        let lived_here = id.origin().is_some_and(|(node, _)| node == self.incarnation());
+        if let Some(cluster) = self.shared().cluster.as_ref().filter(|_| lived_here) {
+            let cargo = Cargo::Control(Control::Ended { reason: StopReason::Requested });
+            cluster.send(Parcel { to: id, node: Some(watcher), cargo });
         }
     }
 
@@ -189,7 +205,9 @@ fn deliver_message(
         header.call_attention();
     }
     match (pushed, envelope) {
-        (Pushed::Closed, Some(envelope)) => envelope.reject(AskError::Stopped(header.id())),
+        (Pushed::Closed, Some(envelope)) => {
+            refuse_one(place, envelope, AskError::Stopped(header.id()));
+        }
         // It has left since it was looked at.
         (Pushed::Elsewhere, Some(envelope)) => ship_all(place, vec![envelope]),
         _ => {}

@@ -13,6 +13,7 @@ use crate::mail::extras::System;
 use crate::node::shared::Node;
 use crate::remote::cluster::Location;
 use crate::remote::following::watch_on;
+use crate::shield::wake_all;
 
 /// An actor that is held between two messages. Nothing of it runs, and its mailbox fills, until it
 /// resumes or departs; dropping this resumes it.
@@ -151,6 +152,7 @@ fn relocate(place: &Arc<dyn AnyPlace>) -> Relocated {
     let header = place.header();
     let Some(location) = header.location() else { return Relocated::Settled };
     let mut inner = header.mailbox.lock();
+    let was_elsewhere = inner.is_elsewhere();
     match location {
         Location::Here(_) => inner.come_here(),
         Location::Arriving(_) if inner.is_elsewhere() || inner.has_ended() => {}
@@ -163,7 +165,11 @@ fn relocate(place: &Arc<dyn AnyPlace>) -> Relocated {
         Location::Elsewhere if inner.sleeps_now() => {}
         Location::Elsewhere => return Relocated::MustLeave,
     }
+    // Who awaits the end of an actor that has come here looks whether it lives.
+    let has_come = was_elsewhere && !inner.is_elsewhere();
+    let waiters = if has_come { inner.take_stop_waiters() } else { Vec::new() };
     drop(inner);
+    wake_all(waiters);
     watch_on(place);
     Relocated::Settled
 }

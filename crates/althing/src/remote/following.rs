@@ -13,17 +13,18 @@ use crate::remote::outgoing::{ship_system, ship_watch};
 use crate::remote::parcel::{Cargo, Parcel};
 use crate::shield::wake_all;
 
-/// Has the node where an actor lives now know that it is watched from here.
+/// Has the node where an actor lives now know that it is watched from here, or its end awaited.
 pub(crate) fn watch_on(place: &Arc<dyn AnyPlace>) {
     let inner = place.header().mailbox.lock();
-    let is_watched = inner.is_elsewhere()
-        && inner
-            .extras
-            .as_ref()
-            .is_some_and(|extras| !extras.watchers.is_empty() || !extras.linked.is_empty());
+    let extras = inner.extras.as_ref().filter(|_| inner.is_elsewhere());
+    let is_watched = extras.is_some_and(|it| it.is_watched());
+    let is_awaited = extras.is_some_and(|it| !it.stop_waiters.is_empty());
     drop(inner);
     if is_watched {
         ship_watch(place, false);
+    }
+    if is_awaited {
+        ship_watch(place, true);
     }
 }
 

@@ -13,6 +13,7 @@ use crate::address::place::{AnyPlace, wake};
 use crate::mail::buffers::{give_buffer, take_buffer};
 use crate::mail::mailbox::Pushed;
 use crate::node::shared::Node;
+use crate::shield::discard_all;
 use crate::wire::codec::Incoming;
 
 /// Where tells of one name go in at one actor of this node. It keeps the address alive, as a
@@ -58,7 +59,7 @@ impl Inlet {
             Pushed::Queued => count,
             Pushed::Closed | Pushed::Elsewhere | Pushed::Full => 0,
         };
-        envelopes.clear();
+        discard_all("dropping tells that come one by one", envelopes.drain(..));
         give_buffer(envelopes);
         taken
     }

@@ -20,6 +20,7 @@ use crate::node::shared::NodeShared;
 use crate::remote::parcel::{Cargo, Message, Parcel, Reply};
 use crate::remote::told::{Taken, Told};
 use crate::remote::{ancestors, decoding};
+use crate::shield::shielded;
 use crate::wire::WireError;
 
 /// What became of a message for another node.
@@ -157,7 +158,8 @@ pub(crate) fn way_back<R: Send + 'static>(
         None => decode(&bytes),
     };
     Box::new(move |outcome| match outcome.map(decode) {
-        Ok(Ok(value)) => reply.complete(value),
+        // If nobody waits any more, it is dropped.
+        Ok(Ok(value)) => _ = shielded("a reply", || reply.complete(value)),
         Ok(Err(error)) => reply.fail(AskError::NotUnderstood(from, format!("the reply: {error}"))),
         Err(why) => reply.fail(why),
     })

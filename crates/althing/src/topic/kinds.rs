@@ -5,6 +5,7 @@
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
 
+use crate::wire::codec::decoded;
 use crate::wire::{Wire, WireError};
 
 /// How events of a type become bytes, and events again.
@@ -48,7 +49,7 @@ impl EventKinds {
         if self.by_type.contains_key(&type_id) {
             return Err(EventTwice { name, first: second, second });
         }
-        let codec = EventCodec::<T> { name, encode: T::encode, decode: T::decode };
+        let codec = EventCodec::<T> { name, encode: T::encode, decode: decoded::<T> };
         self.by_name.insert(name, (type_id, second));
         self.by_type.insert(type_id, Box::new(codec));
         Ok(())

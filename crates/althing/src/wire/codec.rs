@@ -5,7 +5,8 @@ use std::any::{Any, TypeId};
 
 use crate::error::AskError;
 use crate::mail::envelope::Envelope;
-use crate::wire::WireError;
+use crate::shield::shielded;
+use crate::wire::{Wire, WireError};
 
 /// How messages of type `M` and their replies become bytes.
 pub(crate) struct Codec<M, R> {
@@ -38,6 +39,22 @@ pub(crate) trait AnyCodecs: Send + Sync {
 
     /// The `Codec` of a message type; `None` if it does not travel.
     fn codec(&self, message: TypeId) -> Option<&(dyn Any + Send + Sync)>;
+}
+
+/// Reads a value of a type of the program's. A panic of its `Wire` is an error like any other: who
+/// reads it has what others have sent in the same hand.
+pub(crate) fn decoded<T: Wire>(bytes: &[u8]) -> Result<T, WireError> {
+    let read = shielded("decoding", || T::decode(bytes));
+    read.unwrap_or_else(|| Err(WireError::new("its own decoding panicked")))
+}
+
+/// The bytes that `encode` writes for a value of a type of the program's; `None` if that panics.
+pub(crate) fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Option<Vec<u8>> {
+    shielded("encoding", || {
+        let mut bytes = Vec::new();
+        encode(&mut bytes);
+        bytes
+    })
 }
 
 impl dyn AnyCodecs + '_ {

@@ -16,7 +16,7 @@ use crate::address::kind::TypeHasher;
 use crate::mail::dispatch::Dispatch;
 use crate::mail::envelope::Envelope;
 use crate::mail::reply::ReplyTo;
-use crate::wire::codec::{AnyCodecs, Codec, Incoming, WireReply};
+use crate::wire::codec::{AnyCodecs, Codec, Incoming, WireReply, decoded, encoded};
 use crate::wire::{Wire, WireError};
 
 /// An actor that messages from other nodes can reach.
@@ -123,7 +123,7 @@ impl<A: Actor> Codecs<A> {
                 by_type.insert(Box::new(Codec::<M, D::Reply> {
                     name,
                     encode: M::encode,
-                    decode_reply: D::Reply::decode,
+                    decode_reply: decoded::<D::Reply>,
                 }));
             }
             _ => self.twice = Some(NameTwice { actor: A::NAME, message: name }),
@@ -169,14 +169,11 @@ where
     D: Dispatch<A, M>,
     D::Reply: Wire,
 {
-    let message = M::decode(bytes)?;
+    let message = decoded::<M>(bytes)?;
     let reply = reply.take().map_or_else(ReplyTo::nowhere, |reply| {
-        ReplyTo::forwarding(move |outcome: Result<D::Reply, _>| {
-            reply(outcome.map(|outcome| {
-                let mut bytes = Vec::new();
-                outcome.encode(&mut bytes);
-                bytes
-            }));
+        ReplyTo::forwarding(move |outcome: Result<D::Reply, _>| match outcome {
+            Ok(value) => reply(encoded(|bytes| value.encode(bytes)).ok_or(None)),
+            Err(why) => reply(Err(why)),
         })
     });
     Ok(Envelope::new::<A, M, D>(message, reply))

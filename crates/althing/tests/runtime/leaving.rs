@@ -538,5 +538,5 @@ async fn whoever_waits_elsewhere_hears_that_an_actor_sleeps_though_its_teller_go
     scene.node.deliver(parcel).expect("it lives here");
     let sent = scene.sent();
     go_on.send(()).expect("it waits");
-    assert_eq!(sent, ["Ended { reason: Requested }"]);
+    assert_eq!(sent, ["Ended { reason: Passivated }"]);
 }

@@ -228,6 +228,12 @@ impl Inner {
         (self.take_queue(), wakers)
     }
 
+    /// Takes the wakers of all who await the end of a life: they look again.
+    pub(crate) fn take_stop_waiters(&mut self) -> Vec<Waker> {
+        let waiters = self.extras.as_mut().map(|extras| std::mem::take(&mut extras.stop_waiters));
+        waiters.unwrap_or_default().into_values().collect()
+    }
+
     /// Takes the wakers of all who wait for room.
     pub(crate) fn call_all(&mut self) -> Vec<Waker> {
         self.awaited = false;
