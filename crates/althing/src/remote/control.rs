@@ -52,7 +52,7 @@ pub(super) fn obey(place: &Arc<dyn AnyPlace>, control: Control) {
 fn watch(place: &Arc<dyn AnyPlace>, node: Incarnation, sleepers_too: bool) {
     let mut inner = place.header().mailbox.lock();
     let has_ended = inner.has_ended();
-    if !has_ended && !(sleepers_too && inner.sleeps_now()) {
+    if !(has_ended || sleepers_too && inner.sleeps_now()) {
         inner.extras().nodes_watching.insert(node);
         return;
     }
