@@ -422,7 +422,11 @@ pub(crate) fn hear_of_end(place: &Arc<dyn AnyPlace>, reason: &StopReason) {
         return wake_all(waiters);
     }
     inner.count_end();
-    let farewell = inner.extras.as_mut().map(|extras| farewell(extras, reason, true, is_last));
+    let farewell = inner.extras.as_mut().map(|extras| {
+        // Of when it lived here; other nodes hear of it from where it has ended.
+        extras.nodes_watching.clear();
+        farewell(extras, reason, true, is_last)
+    });
     drop(inner);
     if let Some(farewell) = farewell {
         // Nothing was stashed here.

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use althing::remote::{Cargo, Cluster, Control, Location, Message, Parcel};
 use althing::{
-    Actor, ActorId, ActorRef, Context, Epoch, Handler, Node, Priority, Terminated, Wire, actor,
+    Actor, ActorId, ActorRef, Context, Epoch, Handler, Node, Priority, StopReason, Terminated, Wire,
+    actor,
 };
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
@@ -57,6 +58,10 @@ impl Scribe {
 
     async fn look(&mut self, ctx: &mut Context<Self>) {
         ctx.watch(&self.friend);
+    }
+
+    async fn nap(&mut self, ctx: &mut Context<Self>) {
+        ctx.passivate();
     }
 
     async fn terminated(&mut self, other: Terminated) {
@@ -539,4 +544,23 @@ async fn whoever_waits_elsewhere_hears_that_an_actor_sleeps_though_its_teller_go
     let sent = scene.sent();
     go_on.send(()).expect("it waits");
     assert_eq!(sent, ["Ended { reason: Passivated }"]);
+}
+
+#[tokio::test]
+async fn who_hears_that_an_actor_sleeps_elsewhere_tells_nobody_who_watched_it_here() {
+    let scene = scene(HERE);
+    let scribe = scene.scribe();
+    scene.arrives("1");
+    scene.until_logged(1).await;
+    let control = |control| Parcel { to: id(), node: None, cargo: Cargo::Control(control) };
+    let watch = Control::Watch { node: 7, sleepers_too: false };
+    scene.node.deliver(control(watch)).expect("it lives here");
+    scribe.nap().tell().await.expect("there is room");
+    scene.until_asleep().await;
+    scene.moves(Location::Elsewhere);
+    scribe.write("2".into()).tell().await.expect("there is room");
+    let before = scene.sent().len();
+    let ended = Control::Ended { reason: StopReason::Passivated };
+    scene.node.deliver(control(ended)).expect("it is awaited");
+    assert_eq!(scene.sent()[before..], [] as [&str; 0], "it heard so from where it slept");
 }
