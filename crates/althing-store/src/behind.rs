@@ -1,8 +1,8 @@
 //! Write-behind: what turns have changed waits for a while, and is then written as one.
 //!
 //! It waits beside its actor: whoever writes it looks here, so that nothing is written twice or out
-//! of order. What an actor has not written when it ends is written when its state is dropped; a
-//! crash loses it.
+//! of order. What an actor has not written when it ends is written then, and waited for; what the
+//! store does not take is given to it once more when the state is dropped. A crash loses it.
 //!
 //! A turn that the store could not take is kept as it is, and so are those that were given to it
 //! behind that one: they go before all else when something is written next. Until they are taken
@@ -73,6 +73,12 @@ impl Behind {
     /// the store again.
     pub(crate) fn may_wait(&self) -> bool {
         self.waiting.lock().given.iter().all(|given| !given.was_refused)
+    }
+
+    /// Whether the store has all that it shall have.
+    pub(crate) fn is_empty(&self) -> bool {
+        let waiting = self.waiting.lock();
+        waiting.given.is_empty() && waiting.turn.is_none()
     }
 
     /// Has a turn wait, together with the one that waits already; `make` makes it if none does, and

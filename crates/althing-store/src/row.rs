@@ -104,6 +104,22 @@ impl Row {
         })
     }
 
+    /// Commits what waits; ready once it and all that is on its way is decided.
+    pub(crate) fn commit_rest(&self) -> Commit {
+        if self.behind.is_empty() {
+            return Commit::unchanged();
+        }
+        let rest = self.behind.give();
+        // Answered after all commits that were called before it, whoever hears of those.
+        let decided = self.store.events(&self.id, 0, 1);
+        Commit::when(async {
+            if let Some(rest) = rest {
+                rest.await.map_err(ActorError::from)?;
+            }
+            decided.await.map(drop).map_err(ActorError::from)
+        })
+    }
+
     fn wait(
         &mut self,
         node: &Node,
