@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     pub(crate) derives: Vec<Path>,
     /// Whether other nodes may send its messages.
     pub(crate) wire: bool,
-    /// The field whose `commit` is the actor's.
+    /// The field whose `commit` and `commit_rest` are the actor's.
     pub(crate) durable: Option<Ident>,
     /// Where the library is: `::althing`, unless re-exported or renamed.
     pub(crate) althing: Path,

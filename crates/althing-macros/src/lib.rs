@@ -32,7 +32,7 @@ use proc_macro::TokenStream;
 /// | `key = RoomId` | a type with `Display` that `node.get` finds the actor by, besides text |
 /// | `derive(Clone, Debug)` | derives of all its messages; `#[derive(…)]` on a method is of that message alone |
 /// | `wire` | its messages can come from other nodes of a cluster: all their fields and replies have `Wire` |
-/// | `durable = saved` | its turns are held until the field's `commit` has made them durable: a `Saved` or `Journaled` of `althing-store` |
+/// | `durable = saved` | its turns are held until the field's `commit` has made them durable, and it ends once `commit_rest` has: a `Saved` or `Journaled` of `althing-store` |
 /// | `crate = path` | where the library is, if not at `::althing` |
 ///
 /// # Methods

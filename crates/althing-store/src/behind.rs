@@ -1,11 +1,12 @@
 //! Write-behind: what turns have changed waits for a while, and is then written as one.
 //!
 //! It waits beside its actor: whoever writes it looks here, so that nothing is written twice or out
-//! of order. What an actor has not written when it ends is written when its state is dropped; a
-//! crash loses it.
+//! of order. What an actor has not written when it ends is written then, and waited for; what the
+//! store does not take is given to it once more when the state is dropped. A crash loses it.
 //!
-//! A turn that the store could not take is kept as it is, and goes before all else when something
-//! is written next. Until then changes do not wait: a crash loses those of one window.
+//! A turn that the store could not take is kept as it is, and so are those that were given to it
+//! behind that one: they go before all else when something is written next. Until they are taken
+//! changes do not wait, so no more gathers that was acknowledged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +23,8 @@ pub enum Writes {
     Through,
     /// So much later, together with those of the turns in between: a crash loses the changes of
     /// that time, though their replies have left. A turn that leaves a letter, sets a reminder or
-    /// keeps a reply is written through, with what waits. What the store could not take is kept and
-    /// tried again; until it is taken, changes are written through.
+    /// keeps a reply is written through, behind what waits. What the store could not take is kept
+    /// and tried again; until it is taken, changes are written through.
     Behind(Duration),
 }
 
@@ -36,24 +37,26 @@ pub(crate) struct Behind {
 
 #[derive(Default)]
 struct Waiting {
-    /// What the store was given and has not taken. Nothing is added to it: its number is given out,
-    /// and so may be the next one.
-    refused: Option<Turn>,
+    /// What the store was given and has not taken yet, in the order of versions.
+    given: Vec<Given>,
+    /// What is given to it next.
     turn: Option<Turn>,
     failure: Option<StoreError>,
     /// Whether somebody will come to write.
     has_writer: bool,
-    /// Whether the state was dropped.
-    is_over: bool,
 }
 
-/// What waited, for one who writes it with more.
-pub(crate) struct Earlier {
-    /// The store's answer to what it has not taken before, and was given again.
-    pub(crate) again: Option<Answer<()>>,
-    /// What was to be written next.
-    pub(crate) turn: Option<Turn>,
+/// A turn that the store was given. Nothing is added to it: its number is given out, and so may be
+/// the next one.
+struct Given {
+    turn: Turn,
+    /// Whether the store has still to answer.
+    is_under_way: bool,
+    was_refused: bool,
 }
+
+/// Versions of what was given to the store, with its answers.
+type Answers = Vec<(u64, Answer<()>)>;
 
 /// Whether something is left to be written.
 enum Left {
@@ -66,9 +69,16 @@ impl Behind {
         Self { store, waiting: Arc::default() }
     }
 
-    /// Whether changes may wait: nothing does that the store has not taken.
+    /// Whether changes may wait: nothing does that the store has refused, not even on its way to
+    /// the store again.
     pub(crate) fn may_wait(&self) -> bool {
-        self.waiting.lock().refused.is_none()
+        self.waiting.lock().given.iter().all(|given| !given.was_refused)
+    }
+
+    /// Whether the store has all that it shall have.
+    pub(crate) fn is_empty(&self) -> bool {
+        let waiting = self.waiting.lock();
+        waiting.given.is_empty() && waiting.turn.is_none()
     }
 
     /// Has a turn wait, together with the one that waits already; `make` makes it if none does, and
@@ -103,30 +113,48 @@ impl Behind {
         _ = writer.send(WriteAfter(window)).try_tell();
     }
 
-    /// Takes what waits, to write it with more. What the store has not taken goes to it at once.
-    pub(crate) fn take(&self) -> Earlier {
-        let mut waiting = self.waiting.lock();
-        let turn = waiting.turn.take();
-        let again = waiting.refused.take().map(|refused| self.commit_again(refused));
-        Earlier { again, turn }
+    /// Gives the store what it has not taken, and then what waits; `None` if there is nothing.
+    pub(crate) fn give(&self) -> Option<Answer<()>> {
+        let answers = self.give_all();
+        if answers.is_empty() {
+            return None;
+        }
+        let behind = self.clone();
+        Some(Box::pin(async move { behind.hear(answers).await }))
     }
 
-    fn commit_again(&self, refused: Turn) -> Answer<()> {
-        let (behind, answer) = (self.clone(), self.store.commit(refused.clone()));
-        Box::pin(async move {
-            let answered = answer.await;
-            if let Err(StoreError::Unavailable(_)) = answered {
-                behind.waiting.lock().refused = Some(refused);
-            }
-            answered
+    fn give_all(&self) -> Answers {
+        // Kept while the store is called: commits take effect in the order of their calls.
+        let waiting = &mut *self.waiting.lock();
+        waiting.given.extend(waiting.turn.take().map(Given::new));
+        let kept = waiting.given.iter_mut().filter(|given| !given.is_under_way);
+        kept.map(|given| {
+            given.is_under_way = true;
+            (given.turn.version, self.store.commit(given.turn.clone()))
         })
+        .collect()
+    }
+
+    /// Hears all answers.
+    ///
+    /// # Errors
+    /// The first one that is an error.
+    async fn hear(&self, answers: Answers) -> Result<(), StoreError> {
+        let mut outcome = Ok(());
+        for (version, answer) in answers {
+            let answered = answer.await;
+            self.waiting.lock().settle(version, &answered);
+            outcome = outcome.and(answered);
+        }
+        outcome
     }
 
     /// Writes what waits, whatever comes of it: for a state that is dropped.
     pub(crate) fn write_at_last(&self) {
         let mut waiting = self.waiting.lock();
-        waiting.is_over = true;
-        for turn in [waiting.refused.take(), waiting.turn.take()].into_iter().flatten() {
+        // Those under way, too: they may be refused yet, and none is written twice.
+        let given = std::mem::take(&mut waiting.given).into_iter().map(|given| given.turn);
+        for turn in given.chain(waiting.turn.take()) {
             // To drop the answer takes nothing back.
             drop(self.store.commit(turn));
         }
@@ -134,44 +162,55 @@ impl Behind {
 
     /// Writes what the store has not taken, and then what waits.
     async fn write(&self) -> Left {
-        loop {
-            let (is_again, turn, answer) = {
-                let mut waiting = self.waiting.lock();
-                let refused = waiting.refused.take();
-                let is_again = refused.is_some();
-                let Some(turn) = refused.or_else(|| waiting.turn.take()) else {
-                    return waiting.end_round();
-                };
-                // Called under the lock: commits take effect in the order of their calls.
-                (is_again, turn.clone(), self.store.commit(turn))
-            };
-            let answered = answer.await;
-            let mut waiting = self.waiting.lock();
-            match answered {
-                Ok(()) if is_again => {}
-                Ok(()) => return waiting.end_round(),
-                Err(StoreError::Unavailable(why)) if !waiting.is_over => {
-                    tracing::warn!(%why, "what was to be written behind is tried again");
-                    waiting.refused = Some(turn);
-                    return waiting.end_round();
-                }
-                Err(failure) => {
-                    tracing::warn!(%failure, "what was to be written behind is lost");
-                    waiting.failure = Some(failure);
-                    return waiting.end_round();
-                }
-            }
-        }
+        // What has failed is kept, or told to the next change.
+        _ = self.hear(self.give_all()).await;
+        self.waiting.lock().end_round()
+    }
+}
+
+impl Given {
+    fn new(turn: Turn) -> Self {
+        Self { turn, is_under_way: false, was_refused: false }
     }
 }
 
 impl Waiting {
+    fn settle(&mut self, version: u64, answered: &Result<(), StoreError>) {
+        let place = self.given.iter().position(|given| given.turn.version == version);
+        // None: the state was dropped, and it was given to the store once more.
+        let Some(place) = place else { return };
+        if let Err(why) = answered
+            && may_be_taken_yet(why)
+        {
+            tracing::warn!(%why, "what was to be written behind is tried again");
+            let given = &mut self.given[place];
+            (given.is_under_way, given.was_refused) = (false, true);
+            return;
+        }
+        self.given.remove(place);
+        if let Err(failure) = answered {
+            tracing::warn!(%failure, "what was to be written behind is lost");
+            self.failure = Some(failure.clone());
+        }
+    }
+
     fn end_round(&mut self) -> Left {
-        self.has_writer = self.refused.is_some() || self.turn.is_some();
+        let is_left = !self.given.is_empty() || self.turn.is_some();
+        // After a failure the next change ends the actor, and nothing is written before that.
+        self.has_writer = is_left && self.failure.is_none();
         match self.has_writer {
             true => Left::Something,
             false => Left::Nothing,
         }
+    }
+}
+
+/// Whether the store was away, or has not taken what comes before.
+fn may_be_taken_yet(refused: &StoreError) -> bool {
+    match refused {
+        StoreError::Unavailable(_) => true,
+        StoreError::Conflict { held, yours, .. } => held < yours,
+        _ => false,
     }
 }
 

@@ -210,6 +210,11 @@ impl<S: Fold> Journaled<S> {
         self.row.commit(snapshot, events)
     }
 
+    /// As [`Saved::commit_rest`](crate::Saved::commit_rest).
+    pub fn commit_rest(&mut self) -> Commit {
+        self.row.commit_rest()
+    }
+
     fn due_snapshot(&mut self) -> Option<Snapshot> {
         if self.last_event - self.included < self.snapshot_every {
             return None;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use althing::{Actor, ActorError, ActorId, Commit, Epoch, Node, Start, WeakNode};
 
-use crate::behind::{Behind, Earlier, Writes};
+use crate::behind::{Behind, Writes};
 use crate::post::Post;
 use crate::saved::{LoadError, State};
 use crate::store::{Event, Kept, Snapshot, Store, Turn};
@@ -89,17 +89,34 @@ impl Row {
         {
             return self.wait(&node, window, snapshot, events);
         }
-        let Earlier { again, turn } = self.behind.take();
-        let mut turn = turn.unwrap_or_else(|| self.next_turn());
+        // By itself: if this turn fails, what was acknowledged before is kept without it.
+        let earlier = self.behind.give();
+        let mut turn = self.next_turn();
         add(&mut turn, snapshot, events);
         self.post.hand_over(&mut turn);
         // Called here and not in the future: commits take effect in the order of their calls.
         let answer = self.store.commit(turn);
         Commit::when(async {
-            if let Some(again) = again {
-                again.await.map_err(ActorError::from)?;
+            if let Some(earlier) = earlier {
+                earlier.await.map_err(ActorError::from)?;
             }
             answer.await.map_err(ActorError::from)
+        })
+    }
+
+    /// Commits what waits; ready once it and all that is on its way is decided.
+    pub(crate) fn commit_rest(&self) -> Commit {
+        if self.behind.is_empty() {
+            return Commit::unchanged();
+        }
+        let rest = self.behind.give();
+        // Answered after all commits that were called before it, whoever hears of those.
+        let decided = self.store.events(&self.id, 0, 1);
+        Commit::when(async {
+            if let Some(rest) = rest {
+                rest.await.map_err(ActorError::from)?;
+            }
+            decided.await.map(drop).map_err(ActorError::from)
         })
     }
 

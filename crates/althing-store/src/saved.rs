@@ -40,7 +40,7 @@ pub trait State: Wire + Default + Send + 'static {
 /// changed.
 ///
 /// The actor commits it: `const TURNS: Turns = Turns::Held` and `fn commit(..) {
-/// self.saved.commit() }`.
+/// self.saved.commit() }`, and the same with `commit_rest` for changes that wait.
 pub struct Saved<S: State> {
     row: Row,
     is_changed: bool,
@@ -122,6 +122,11 @@ impl<S: State> Saved<S> {
             Snapshot { schema: S::SCHEMA, bytes, includes: 0 }
         });
         self.row.commit(snapshot, Vec::new())
+    }
+
+    /// Commits the changes that wait ([`Writes::Behind`]), before the actor ends.
+    pub fn commit_rest(&mut self) -> Commit {
+        self.row.commit_rest()
     }
 
     /// Commits of this actor so far, those on their way included.

@@ -111,6 +111,13 @@ pub trait Actor: Sized + Send + 'static {
         Commit::unchanged()
     }
 
+    /// Makes durable what [`commit`](Self::commit) has put off. It is called after the `stopping`
+    /// hook and waited for: the next life may begin on another node. Whatever comes of it, the life
+    /// ends.
+    fn commit_rest(&mut self, _ctx: &mut Context<Self>) -> Commit {
+        Commit::unchanged()
+    }
+
     /// Runs when an actor watched with `ctx.watch` has stopped.
     fn terminated(
         &mut self,

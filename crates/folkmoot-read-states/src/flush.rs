@@ -75,10 +75,8 @@ async fn work(shared: Arc<Shared>, is_round: bool) -> Result<(), ReadStatesError
 /// Stores everything that was changed before the call; the log forgets it then.
 pub(crate) async fn round(shared: &Arc<Shared>) -> Result<(), ReadStatesError> {
     let _storing = shared.storing.lock().await;
-    let segment = match &shared.log {
-        Some(log) => Some((log, log.rotate()?)),
-        None => None,
-    };
+    // A disk that takes no new file keeps nothing from the store.
+    let rotated = shared.log.as_ref().map(|log| (log, log.rotate()));
     let before_ms = shared.clock.now_ms() + 1;
     let mut first_error = None;
     for shard in &shared.shards {
@@ -102,8 +100,8 @@ pub(crate) async fn round(shared: &Arc<Shared>) -> Result<(), ReadStatesError> {
     if let Some(error) = first_error {
         return Err(error);
     }
-    if let Some((log, segment)) = segment {
-        log.remove(segment)?;
+    if let Some((log, segment)) = rotated {
+        log.remove(segment?)?;
     }
     Ok(())
 }

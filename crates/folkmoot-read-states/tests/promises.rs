@@ -84,6 +84,22 @@ async fn a_durable_change_survives_a_crash() {
     }
 }
 
+#[tokio::test]
+async fn what_is_due_is_stored_though_the_log_cannot_begin_a_segment() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Arc::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
+    let states = ReadStates::open(store.clone(), with_log(directory.path())).await.unwrap();
+    let changed = states.change(1, 7, mention(1)).unwrap();
+    states.durable(changed).await.unwrap();
+    // Something that has the name of the next one.
+    let in_the_way = directory.path().join("log/00000000000000000003.log");
+    std::fs::create_dir(&in_the_way).unwrap();
+    states.store_all().await.unwrap_err();
+    assert!(store.load(1).await.unwrap().is_some());
+    std::fs::remove_dir(&in_the_way).unwrap();
+    states.store_all().await.unwrap();
+}
+
 /// A user is brought into memory with older changes while others, who were changed later, wait for
 /// the store.
 #[tokio::test]

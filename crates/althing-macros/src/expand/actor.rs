@@ -46,6 +46,10 @@ impl Expansion<'_> {
             fn commit(&mut self, _: &mut #althing::Context<Self>) -> #althing::Commit {
                 self.#field.commit()
             }
+
+            fn commit_rest(&mut self, _: &mut #althing::Context<Self>) -> #althing::Commit {
+                self.#field.commit_rest()
+            }
         }
     }
 

@@ -11,6 +11,7 @@ use althing_store::{
     StoreError, Turn, Writes,
 };
 use althing_testkit::World;
+use tokio::sync::watch;
 
 const WINDOW: Duration = Duration::from_secs(5);
 /// What waits for a window is written then.
@@ -52,6 +53,8 @@ struct Failing {
     memory: Memory,
     /// So many commits it does not take.
     refusals: AtomicUsize,
+    /// Whether those who are refused wait for their answer, as they do for a server that is away.
+    is_slow: watch::Sender<bool>,
     /// So many after those it takes, and says that it does not know.
     doubts: AtomicUsize,
     commits: AtomicUsize,
@@ -74,7 +77,11 @@ impl Store for Failing {
         self.commits.fetch_add(1, Ordering::Relaxed);
         let why = Arc::new(std::io::Error::other("it is away"));
         if Self::is_next(&self.refusals) {
-            return Box::pin(async { Err(StoreError::Unavailable(why)) });
+            let mut slow = self.is_slow.subscribe();
+            return Box::pin(async move {
+                slow.wait_for(|is_slow| !is_slow).await.expect("the test goes on");
+                Err(StoreError::Unavailable(why))
+            });
         }
         let answer = self.memory.commit(turn);
         match Self::is_next(&self.doubts) {
@@ -151,17 +158,17 @@ fn an_actor_that_is_unloaded_is_written_first() {
 }
 
 #[test]
-fn a_kept_reply_is_written_through_with_what_waits() {
+fn a_kept_reply_is_written_through_behind_what_waits() {
     let (world, store) = (World::new(3), Arc::new(Memory::new()));
     let node = fleet(&world, &store);
     world.run(async {
         let vehicle = node.get::<Vehicle>("v");
         vehicle.drive(1).await.expect("it runs");
         assert_eq!(vehicle.drive_once(RequestId::new("r"), 10).await, Ok(11));
-        assert_eq!(stored(&*store).await, (1, 11));
+        assert_eq!(stored(&*store).await, (2, 11));
         vehicle.drive(100).await.expect("it runs");
         node.sleep(WINDOW * 2).await;
-        assert_eq!(stored(&*store).await, (2, 111));
+        assert_eq!(stored(&*store).await, (3, 111));
     });
 }
 
@@ -220,6 +227,95 @@ fn a_change_after_one_that_was_not_taken_is_written_through_behind_it_or_fails()
         vehicle.drive(1_000).await.expect_err("the store is away");
         assert_eq!(stored(&*store).await, (3, 111), "only what has failed is lost");
         assert_eq!(vehicle.drive(1).await, Ok(112));
+    });
+}
+
+#[test]
+fn a_kept_reply_that_is_not_taken_takes_nothing_along_that_was_acknowledged_before() {
+    let (world, store) = (World::new(9), Arc::new(Failing::default()));
+    let node = fleet(&world, &store);
+    world.run(async {
+        let vehicle = node.get::<Vehicle>("v");
+        assert_eq!(vehicle.drive(1).await, Ok(1));
+        // What waits, and the kept reply.
+        store.refusals.store(2, Ordering::Relaxed);
+        vehicle.drive_once(RequestId::new("r"), 10).await.expect_err("the store is away");
+        assert_eq!(stored(&*store).await, (1, 1));
+        assert_eq!(vehicle.drive(1).await, Ok(2));
+    });
+}
+
+#[test]
+fn what_gathers_while_the_store_does_not_answer_is_kept_with_what_it_then_does_not_take() {
+    let (world, store) = (World::new(10), Arc::new(Failing::default()));
+    let node = fleet(&world, &store);
+    world.run(async {
+        let vehicle = node.get::<Vehicle>("v");
+        // Away for the first change, and for that one, the second and the third together.
+        store.refusals.store(4, Ordering::Relaxed);
+        store.is_slow.send_replace(true);
+        assert_eq!(vehicle.drive(1).await, Ok(1));
+        node.sleep(WRITTEN_AFTER).await;
+        assert_eq!(vehicle.drive(10).await, Ok(11), "the first one is on its way");
+        store.is_slow.send_replace(false);
+        node.sleep(Duration::from_millis(10)).await;
+        vehicle.drive(100).await.expect_err("the store is away");
+        assert_eq!(stored(&*store).await, (2, 11), "only what has failed is lost");
+        assert_eq!(vehicle.drive(1).await, Ok(12));
+    });
+}
+
+#[test]
+fn what_gathers_behind_what_is_not_taken_is_written_with_it_once_the_store_is_back() {
+    let (world, store) = (World::new(11), Arc::new(Failing::default()));
+    let node = fleet(&world, &store);
+    world.run(async {
+        let vehicle = node.get::<Vehicle>("v");
+        store.refusals.store(1, Ordering::Relaxed);
+        store.is_slow.send_replace(true);
+        assert_eq!(vehicle.drive(1).await, Ok(1));
+        node.sleep(WRITTEN_AFTER).await;
+        assert_eq!(vehicle.drive(10).await, Ok(11), "the first one is on its way");
+        store.is_slow.send_replace(false);
+        node.sleep(Duration::from_millis(10)).await;
+        assert_eq!(vehicle.drive(100).await, Ok(111));
+        assert_eq!(stored(&*store).await, (3, 111));
+    });
+}
+
+#[test]
+fn a_change_while_what_was_not_taken_is_on_its_way_again_is_not_acknowledged_before_it() {
+    let (world, store) = (World::new(12), Arc::new(Failing::default()));
+    let node = fleet(&world, &store);
+    world.run(async {
+        let vehicle = node.get::<Vehicle>("v");
+        store.refusals.store(2, Ordering::Relaxed);
+        assert_eq!(vehicle.drive(1).await, Ok(1));
+        node.sleep(WRITTEN_AFTER).await;
+        store.is_slow.send_replace(true);
+        node.sleep(WRITTEN_AFTER).await;
+        vehicle.drive(10).await.expect_err("what comes before it was not taken");
+        assert_eq!(stored(&*store).await, (1, 1));
+        store.is_slow.send_replace(false);
+        assert_eq!(vehicle.drive(1).await, Ok(2));
+    });
+}
+
+#[test]
+fn what_is_on_its_way_to_a_store_that_is_away_is_given_to_it_again_when_its_actor_is_unloaded() {
+    let (world, store) = (World::new(13), Arc::new(Failing::default()));
+    let node = fleet(&world, &store);
+    world.run(async {
+        let vehicle = node.get::<Vehicle>("v");
+        store.refusals.store(1, Ordering::Relaxed);
+        store.is_slow.send_replace(true);
+        assert_eq!(vehicle.drive(1).await, Ok(1));
+        node.sleep(WRITTEN_AFTER).await;
+        vehicle.stop().await;
+        store.is_slow.send_replace(false);
+        node.sleep(WRITTEN_AFTER).await;
+        assert_eq!(stored(&*store).await, (1, 1));
+        assert_eq!(vehicle.drive(1).await, Ok(2));
     });
 }
 

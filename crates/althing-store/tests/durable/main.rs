@@ -3,6 +3,7 @@
 mod behind;
 mod courier;
 mod journaled;
+mod moved_changes;
 mod moved_letters;
 mod moved_reminders;
 mod saved;

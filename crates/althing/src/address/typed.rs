@@ -167,7 +167,7 @@ impl<A: Actor> AnyPlace for Place<A> {
             // SAFETY: the claim is held while this future lives.
             let (state, context) = unsafe { grant.open() };
             state.stopping(context, reason).await;
-            Ok(())
+            state.commit_rest(context).await
         })
     }
 

@@ -110,13 +110,20 @@ impl Segments {
 
     /// Makes the next file, durably.
     pub(super) fn begin(&mut self) -> Result<File, LogError> {
+        let file = self.make()?;
+        self.sync_directory()?;
+        Ok(file)
+    }
+
+    /// Its number is taken from now on, whatever becomes of it: another file of that name cannot be
+    /// made.
+    fn make(&mut self) -> Result<File, LogError> {
         let number = self.last() + 1;
         let file = OpenOptions::new()
             .create_new(true)
             .append(true)
             .open(self.path(number))
             .map_err(LogError::new("make a segment"))?;
-        self.sync_directory()?;
         self.numbers.push(number);
         Ok(file)
     }
@@ -132,5 +139,24 @@ impl Segments {
     fn sync_directory(&self) -> Result<(), LogError> {
         let synced = File::open(&self.directory).and_then(|directory| directory.sync_all());
         synced.map_err(LogError::new("sync its directory"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_whose_directory_was_not_synced_is_in_the_way_of_no_later_one_and_goes_with_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (mut segments, _) = Segments::open(directory.path()).expect("it opens");
+        segments.begin().expect("it is made");
+        // As `begin` leaves it if the sync fails.
+        drop(segments.make().expect("it is made"));
+        segments.begin().expect("it is made");
+        segments.remove(segments.last()).expect("they are removed");
+        drop(segments);
+        let (segments, _) = Segments::open(directory.path()).expect("it opens");
+        assert_eq!(segments.numbers, [3]);
     }
 }

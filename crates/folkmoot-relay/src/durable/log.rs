@@ -73,8 +73,10 @@ impl Log {
     /// Has on disk what was found. It counts from now on, and a process that was killed between its
     /// write and its sync has left it with the system alone.
     fn sync_former(&self) -> io::Result<()> {
-        let Some(Segment { number, .. }) = self.segments.last() else { return Ok(()) };
-        OpenOptions::new().write(true).open(path(&self.directory, *number))?.sync_data()
+        for Segment { number, .. } in last_begun(&self.segments) {
+            OpenOptions::new().write(true).open(path(&self.directory, *number))?.sync_data()?;
+        }
+        Ok(())
     }
 
     /// Hands on the bodies of all frames that are on disk.
@@ -185,6 +187,13 @@ impl Log {
         }
         Ok(())
     }
+}
+
+/// The last segment that has something, and those behind it, which were being begun when their
+/// process ended. What is before it was synced before it was begun.
+fn last_begun(segments: &[Segment]) -> &[Segment] {
+    let last = segments.iter().rposition(|segment| segment.synced > 0);
+    &segments[last.unwrap_or(0)..]
 }
 
 fn header(former: Option<Segment>) -> [u8; HEADER_BYTES] {

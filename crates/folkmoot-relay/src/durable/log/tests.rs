@@ -133,6 +133,20 @@ fn a_segment_that_was_being_begun_when_the_process_ended_is_passed_over() {
 }
 
 #[test]
+fn a_segment_that_was_being_begun_keeps_none_before_it_from_being_synced() {
+    let directory = tempfile::tempdir().unwrap();
+    written(directory.path(), &[b"one"]);
+    written(directory.path(), &[b"two"]);
+    for number in [3, 4] {
+        std::fs::write(path(directory.path(), number), b"fm-re").unwrap();
+    }
+    let segments = read_segments(directory.path(), &mut |_| true).unwrap();
+    let numbers: Vec<_> = last_begun(&segments).iter().map(|segment| segment.number).collect();
+    assert_eq!(numbers, [2, 3, 4]);
+    assert_eq!(last_begun(&[]), []);
+}
+
+#[test]
 fn old_segments_go_and_the_rest_is_read() {
     let directory = tempfile::tempdir().unwrap();
     written(directory.path(), &[b"one"]);
