@@ -303,6 +303,27 @@ fn joining_a_group_costs_the_same_beside_thousands() {
     });
 }
 
+#[test]
+fn a_pick_among_members_that_have_stopped_costs_the_same_beside_thousands() {
+    async fn took(count: usize) -> Duration {
+        let node = node();
+        let members: Vec<_> = (0..count).map(|_| flex(&node)).collect();
+        let group: Group<Flex> = members.iter().cloned().collect();
+        for member in &members {
+            member.kill();
+            member.stopped().await;
+        }
+        let begun = worked();
+        assert!(group.round_robin().is_none());
+        worked() - begun
+    }
+    within(On::OneThread, async {
+        took(100).await;
+        let (few, many) = (took(4_000).await, took(32_000).await);
+        assert!(many < few * TIMES_MAX, "4,000 took {few:?}, 32,000 took {many:?}");
+    });
+}
+
 /// Each sender that waits for room looks again, and again.
 #[test]
 fn a_look_of_a_sender_that_waits_costs_the_same_beside_thousands() {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use althing::Node;
 use parking_lot::Mutex;
 use rumqttc::v5::mqttbytes::QoS;
-use rumqttc::v5::mqttbytes::v5::{ConnectReturnCode, Packet, Publish};
-use rumqttc::v5::{AsyncClient, ConnectionError, Event, EventLoop, MqttOptions};
+use rumqttc::v5::mqttbytes::v5::{ConnectReturnCode, Packet, Publish, SubAck, SubscribeReasonCode};
+use rumqttc::v5::{AsyncClient, Event, EventLoop, MqttOptions};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -142,27 +142,37 @@ impl Feed {
         let mut backoff = Backoff::default();
         let mut stands = false;
         loop {
-            match events.poll().await {
-                Ok(Event::Incoming(Packet::Publish(message))) => self.take(&message),
+            let trouble = match events.poll().await {
+                Ok(Event::Incoming(Packet::Publish(message))) => {
+                    self.take(&message);
+                    None
+                }
                 Ok(Event::Incoming(Packet::ConnAck(answer))) => {
                     debug_assert_eq!(answer.code, ConnectReturnCode::Success);
                     // The channel holds more than the one request ever in it.
                     client.try_subscribe(self.filter.as_str(), QoS::AtMostOnce).ok();
+                    None
                 }
-                Ok(Event::Incoming(Packet::SubAck(_))) => {
-                    stands = true;
-                    backoff.reset();
-                    self.status.stands();
-                    tracing::info!(broker = %self.status.broker, filter = %self.filter, "subscribed");
+                Ok(Event::Incoming(Packet::SubAck(answer))) => {
+                    let refusal = refusal(&answer);
+                    if refusal.is_some() {
+                        // It would keep a connection on which nothing ever comes.
+                        events.clean();
+                    } else if !stands {
+                        stands = true;
+                        backoff.reset();
+                        self.stands();
+                    }
+                    refusal
                 }
-                Ok(_) => {}
-                Err(error) => {
-                    let pause = backoff.next(random(&self.node));
-                    self.lose(stands, &error, pause);
-                    stands = false;
-                    self.node.sleep(pause).await;
-                }
-            }
+                Ok(_) => None,
+                Err(error) => Some(error.to_string()),
+            };
+            let Some(why) = trouble else { continue };
+            let pause = backoff.next(random(&self.node));
+            self.lose(stands, why, pause);
+            stands = false;
+            self.node.sleep(pause).await;
         }
     }
 
@@ -177,10 +187,15 @@ impl Feed {
         AsyncClient::new(options, 8)
     }
 
-    fn lose(&self, stood: bool, error: &ConnectionError, pause: Duration) {
+    fn stands(&self) {
+        self.status.stands();
+        tracing::info!(broker = %self.status.broker, filter = %self.filter, "subscribed");
+    }
+
+    fn lose(&self, stood: bool, why: String, pause: Duration) {
         self.world.counters.broker_losses.add(1);
-        tracing::warn!(broker = %self.status.broker, %error, ?pause, "broker lost");
-        self.status.lost(stood, error.to_string(), pause);
+        tracing::warn!(broker = %self.status.broker, %why, ?pause, "broker lost");
+        self.status.lost(stood, why, pause);
     }
 
     /// Hands one message to its vehicle.
@@ -207,6 +222,13 @@ impl Feed {
             Err(_) => counters.shed.add(1),
         }
     }
+}
+
+/// Why the broker does not take the subscription, if it does not.
+fn refusal(answer: &SubAck) -> Option<String> {
+    let is_taken = |code: &SubscribeReasonCode| matches!(code, SubscribeReasonCode::Success(_));
+    let code = answer.return_codes.iter().find(|code| !is_taken(code))?;
+    Some(format!("the broker refuses the subscription: {code:?}"))
 }
 
 /// At debug level: a hostile sender must not fill the disk.

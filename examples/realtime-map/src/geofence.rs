@@ -100,12 +100,23 @@ impl Geofence {
         let crossings = world.fence_topic(&start.node());
         Ok(Self { id, name, crossings, inside, entries: 0, exits: 0, log })
     }
+
+    /// Forgets who was killed inside.
+    fn forget_silent(&mut self, now: Duration) {
+        self.inside.retain(|_, said| is_inside_still(*said, now));
+    }
+}
+
+/// Whether a vehicle counts that was last inside at that time.
+fn is_inside_still(said: Duration, now: Duration) -> bool {
+    now.saturating_sub(said) < FORGET_AFTER
 }
 
 #[actor(name = "map.geofence")]
 impl Geofence {
     /// Notes that a vehicle crossed the line.
     pub(crate) async fn crossed(&mut self, visit: Visit, ctx: &mut Context<Self>) {
+        self.forget_silent(ctx.elapsed());
         match visit.crossing {
             Crossing::Enter => {
                 self.inside.insert(visit.vehicle, ctx.elapsed());
@@ -136,7 +147,7 @@ impl Geofence {
     pub(crate) async fn present(&mut self, vehicle: VehicleId, ctx: &mut Context<Self>) {
         let now = ctx.elapsed();
         self.inside.insert(vehicle, now);
-        self.inside.retain(|_, said| now.saturating_sub(*said) < FORGET_AFTER);
+        self.forget_silent(now);
     }
 
     /// Notes that a vehicle inside went to sleep.
@@ -145,14 +156,41 @@ impl Geofence {
     }
 
     /// Who is inside and what happened.
-    pub(crate) async fn state(&self) -> FenceState {
+    pub(crate) async fn state(&self, ctx: &Context<Self>) -> FenceState {
+        let now = ctx.elapsed();
         FenceState {
             id: self.id.clone(),
             name: self.name.clone(),
-            inside: self.inside.len(),
+            inside: self.inside.values().filter(|said| is_inside_still(**said, now)).count(),
             entries: self.entries,
             exits: self.exits,
             log: self.log.iter().cloned().collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use althing::Node;
+
+    use super::*;
+    use crate::city::City;
+    use crate::store::Store;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_vehicle_that_was_killed_inside_is_forgotten_though_no_other_one_comes() {
+        let file = std::env::temp_dir().join(format!("map-fence-{}", std::process::id()));
+        let store = Store::open(&file).unwrap();
+        let world = World::new(City::thingvik(), store, Duration::from_secs(60)).unwrap();
+        let (world, id) = (Arc::new(world), VehicleId::new(1, 1).unwrap());
+        let key = world.city.fences[0].id.clone();
+        let node = Node::builder("map")
+            .actor(move |start: Start<Geofence>| Geofence::open(start, world.clone()))
+            .build();
+        let fence = node.get::<Geofence>(&key);
+        fence.present(id).await.unwrap();
+        assert_eq!(fence.state().await.unwrap().inside, 1);
+        tokio::time::advance(FORGET_AFTER).await;
+        assert_eq!(fence.state().await.unwrap().inside, 0);
     }
 }

@@ -189,8 +189,12 @@ impl Journal {
         self.push(&mut self.shared.queue.lock(), Entry::Answer(receipt));
     }
 
-    /// Queues what lasts of a region, so that its rebuilding need not read what came before.
+    /// Queues what lasts of a region, so that its rebuilding need not read what came before. One
+    /// with more clues on it than a record holds is rebuilt from the events since the last that fit.
     pub fn snapshot(&self, region: RegionId, image: Box<RegionImage>) {
+        if !record::fits(&image) {
+            return;
+        }
         self.push(&mut self.shared.queue.lock(), Entry::Snapshot { region, image });
     }
 

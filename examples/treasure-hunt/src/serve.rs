@@ -63,7 +63,7 @@ impl Server {
             late.node().sleep(ABSENCE_MAX).await;
             for player in present {
                 let seat = late.attendance.seat(player);
-                if seat.is_some_and(|seat| seat.is_empty()) {
+                if seat.is_some_and(|seat| seat.is_left_by(None)) {
                     dismiss(&late, &late.player(player)).await;
                 }
             }

@@ -14,7 +14,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use treasure_hunt::load::Bot;
+use treasure_hunt::limits::SOCKET_PLAYERS_MAX;
 use treasure_hunt::load::client::{Client, get_json};
+use treasure_hunt::nodes;
 use treasure_hunt::place::{PlayerId, RegionId};
 use treasure_hunt::recount::Recount;
 use treasure_hunt::rules::{Act, Refusal};
@@ -230,4 +232,50 @@ async fn no_acknowledged_act_is_lost_or_doubled_when_one_of_three_nodes_is_kille
     let points: u64 = recount.players.values().map(|player| u64::from(player.score)).sum();
     assert_eq!(recount.score, points);
     assert!(recount.events >= u64::from(2 * ACTS) * bots.len() as u64, "{}", recount.events);
+}
+
+/// Recounts the world until it is as it should be.
+async fn counts(store: &str, what: &str, is_it: impl Fn(&Recount) -> bool) {
+    let counted = async {
+        // Another process writes it, and says nothing.
+        while !is_it(&nodes::recount(store).await.unwrap()) {
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    timeout(PATIENCE, counted).await.unwrap_or_else(|_| panic!("waited in vain for {what}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_goes_amid_their_coming_leaves_the_world_after_a_while() {
+    let postgres = tokio::task::block_in_place(PostgresServer::start);
+    let store = postgres.url();
+    let node = Node::start(0, &store).await;
+    let mut client = Client::connect(node.address).await.unwrap();
+    let join = Says::Join { tag: 1, near: RegionId::new(5), name: "somebody".into() };
+    client.send(&[join]).await.unwrap();
+    drop(client);
+    counts(&store, "the player to come", |recount| recount.events > 0).await;
+    counts(&store, "the player to go", |recount| recount.present == 0).await;
+    node.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_players_is_counted_before_it_is_answered() {
+    const TOO_MANY: usize = 64;
+    let postgres = tokio::task::block_in_place(PostgresServer::start);
+    let node = Node::start(0, &postgres.url()).await;
+    let mut client = Client::connect(node.address).await.unwrap();
+    client.reads_views = false;
+    let join = || Says::Join { tag: 1, near: RegionId::new(5), name: "x".into() };
+    for _ in 0..(SOCKET_PLAYERS_MAX + TOO_MANY) / TOO_MANY {
+        client.send(&std::array::from_fn::<_, TOO_MANY, _>(|_| join())).await.unwrap();
+    }
+    let mut refused = 0;
+    while refused < TOO_MANY {
+        match timeout(PATIENCE, client.answer()).await.expect("in time").unwrap() {
+            Notice::Refused { code, .. } if code == Refusal::TooManyPlayers.code() => refused += 1,
+            Notice::Joined(_) | Notice::Refused { .. } => {}
+            other => panic!("a join is answered with {other:?}"),
+        }
+    }
 }

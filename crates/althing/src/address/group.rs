@@ -1,7 +1,7 @@
 //! Actors of one type behind one name: pick one of them, or tell them all.
 //!
 //! A group is a list that its owner keeps; it starts and stops nobody. Members that have stopped
-//! are passed over and dropped from the list by the next pick or broadcast that meets them.
+//! are passed over, and dropped from the list by the next broadcast, or pick that meets one of them.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
@@ -140,8 +140,8 @@ impl<A: Actor> Group<A> {
         members.iter().filter(|member| member.send(message.clone()).try_tell().is_ok()).count()
     }
 
-    /// Chooses among the living; a choice that has stopped is dropped from the list and another is
-    /// made.
+    /// Chooses among the living; a choice that has stopped is dropped from the list, with all who
+    /// have, and another is made.
     fn pick(&self, choose: impl Fn(&[ActorRef<A>]) -> Option<usize>) -> Option<ActorRef<A>> {
         loop {
             let chosen = {
@@ -151,7 +151,8 @@ impl<A: Actor> Group<A> {
             if !chosen.is_stopped() {
                 return Some(chosen);
             }
-            self.leave(&chosen);
+            // With all others: a list of those that have stopped would be gone through for each.
+            drop(self.members());
         }
     }
 }

@@ -102,6 +102,17 @@ async fn an_empty_group_picks_nobody() {
 }
 
 #[tokio::test]
+async fn a_pick_that_meets_a_member_that_has_stopped_drops_all_that_have() {
+    let (workers, group) = workers(4);
+    for stopped in [&workers[0], &workers[3]] {
+        stopped.stop().await;
+    }
+    group.round_robin().expect("two members");
+    let left: Group<_> = workers[1..3].iter().cloned().collect();
+    assert_eq!(format!("{group:?}"), format!("{left:?}"));
+}
+
+#[tokio::test]
 async fn a_broadcast_drops_members_that_have_stopped() {
     let (mut workers, group) = workers(2);
     let stops = workers.pop().expect("there are two");

@@ -76,19 +76,10 @@ impl Conversation for Connection {
 
     /// Ends the session; players that nobody takes over leave the world after a while.
     fn close(&self) {
-        let shared = self.shared.clone();
+        let shared = &self.shared;
         shared.outbox.close();
         drop(shared.session.stop());
-        let players = std::mem::take(&mut *shared.players.lock());
-        for playing in players.iter() {
-            playing.seat.leave(shared.id);
-        }
-        tokio::spawn(async move {
-            shared.world.node().sleep(ABSENCE_MAX).await;
-            for playing in players.into_iter().filter(|playing| playing.seat.is_empty()) {
-                dismiss(&shared.world, &playing.player).await;
-            }
-        });
+        shared.see_off();
     }
 }
 
@@ -101,6 +92,23 @@ pub(crate) async fn dismiss(world: &World, player: &ActorRef<PlayerActor>) {
 }
 
 impl Shared {
+    /// Has the players leave the world after a while, unless somebody takes them over.
+    fn see_off(self: &Arc<Self>) {
+        let players = std::mem::take(&mut *self.players.lock());
+        for playing in players.iter() {
+            playing.seat.leave(self.id);
+        }
+        let shared = self.clone();
+        tokio::spawn(async move {
+            shared.world.node().sleep(ABSENCE_MAX).await;
+            for playing in players.into_iter() {
+                if playing.seat.is_left_by(Some(shared.id)) {
+                    dismiss(&shared.world, &playing.player).await;
+                }
+            }
+        });
+    }
+
     fn act(self: &Arc<Self>, act: Act) {
         let mut players = self.players.lock();
         let playing = players.get_mut(act.player).filter(|playing| playing.seat.is_of(self.id));
@@ -226,13 +234,17 @@ impl Shared {
         });
     }
 
-    fn joined(&self, joined: Joined, mut playing: Playing) {
+    fn joined(self: &Arc<Self>, joined: Joined, mut playing: Playing) {
         let place = Place::new(joined.state.x, joined.state.y);
         let view = place.map(Place::regions_in_view);
         playing.view = view;
         let before = self.players.lock().insert(joined.state.player, playing);
         self.outbox.answer(&Notice::Joined(joined));
         self.look(before.and_then(|before| before.view), view);
+        // Looked at after the player is in the table: either this sees it off, or `close` does.
+        if self.outbox.is_closed() {
+            self.see_off();
+        }
     }
 
     fn watch(&self) {
@@ -333,5 +345,41 @@ where
             node.sleep(RETRY_PAUSE).await;
         }
         is_first = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::actors;
+    use crate::journal::Journal;
+    use crate::world::Attendance;
+
+    #[tokio::test]
+    async fn who_goes_amid_their_return_leaves_an_empty_seat() {
+        let data = std::env::temp_dir().join(format!("hunt-return-{}", std::process::id()));
+        std::fs::remove_dir_all(&data).ok();
+        let (journal, _) = Journal::open(&data, 7).unwrap();
+        let world = Arc::new(World::new(7, journal, Attendance::new([], 0)));
+        actors::start(&world);
+        let gateway = Gateway::new(world.clone());
+        let (player, seat) = world.attendance.admit(world.attendance.next_socket()).unwrap();
+        let place = start_place(world.seed, random_region(), 1);
+        let joining = Joining { tag: 1, birth: Birth { token: 5, name: "ida".into() } };
+        world.player(player).join(place, joining).await.unwrap().unwrap();
+
+        // On one thread the answer to the return comes after the end of its connection.
+        let connection = Connection::open(&gateway);
+        connection.shared.resume(player, 5);
+        connection.close();
+        let is_left = async {
+            while !seat.is_left_by(Some(connection.shared.id)) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), is_left).await.expect("the seat is left");
+        assert_eq!(connection.shared.players.lock().len(), 0);
     }
 }

@@ -107,6 +107,11 @@ impl Outbox {
         wake(waker);
     }
 
+    /// Whether nothing will come any more.
+    pub fn is_closed(&self) -> bool {
+        self.waiting.lock().is_closed
+    }
+
     /// The next message, when there is one to be sent.
     ///
     /// # Errors

@@ -19,6 +19,9 @@ const FRAME_LEN: usize = 8;
 /// A snapshot of a region whose every tile holds 16 clues stays below it; larger lengths are
 /// damage.
 const BODY_LEN_MAX: u32 = 512 * 1_024;
+/// Bytes of a snapshot's body without clues, and of each clue on the ground.
+const SNAPSHOT_LEN_MIN: usize = 1 + 2 + 2 + 8 + REGION_TILES / 8;
+const GROUND_LEN: usize = 6;
 const SNAPSHOT: u8 = 100;
 const NO_CLUE: u32 = u32::MAX;
 /// Enough for any event: most reads take one call.
@@ -102,6 +105,12 @@ pub(crate) fn write_event(out: &mut Vec<u8>, event: &Event, birth: Option<&Birth
         out.extend(birth.token.to_le_bytes());
         out.extend(birth.name.as_bytes());
     }
+}
+
+/// Whether a snapshot of it would be read again: a longer one would be taken for damage, and the
+/// log for torn where it begins.
+pub(super) fn fits(image: &RegionImage) -> bool {
+    SNAPSHOT_LEN_MIN + image.ground.len() * GROUND_LEN <= BODY_LEN_MAX as usize
 }
 
 /// Appends what lasts of a region.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::*;
 use crate::place::Place;
-use crate::rules::Carry;
+use crate::rules::{Carry, Clue};
 
 struct Directory(PathBuf);
 
@@ -111,6 +111,29 @@ async fn a_snapshot_replaces_the_ground_events_before_it() {
     assert_eq!(trail.since.len(), 1);
     let snapshot = journal.reader().read(trail.snapshot.unwrap()).unwrap();
     assert_eq!(snapshot, Record::Snapshot(region, image));
+}
+
+#[tokio::test]
+async fn a_region_with_more_clues_than_a_snapshot_holds_tears_no_log() {
+    /// As many as fit beside the 525 bytes of all else.
+    const CLUES_MAX: usize = 87_293;
+    let directory = Directory::new("clues");
+    let (journal, _) = Journal::open(&directory.0, 1).unwrap();
+    let region = place(1).region();
+    journal.append(event(Deed::Join, 1, 1, 1), birth(), None).unwrap();
+    for clues in [CLUES_MAX, CLUES_MAX + 1] {
+        let ground = vec![(1, Clue(1)); clues];
+        journal.snapshot(region, Box::new(RegionImage { ground, ..RegionImage::default() }));
+    }
+    journal.append(event(Deed::Move, 2, 1, 2), None, None).unwrap();
+    drop(journal);
+    let (journal, left) = Journal::open(&directory.0, 1).unwrap();
+    assert_eq!((journal.usage().events, left.players.len()), (2, 1));
+    let trail = journal.find_region(region).await.unwrap();
+    match journal.reader().read(trail.snapshot.unwrap()).unwrap() {
+        Record::Snapshot(_, image) => assert_eq!(image.ground.len(), CLUES_MAX),
+        other => panic!("a snapshot is read as {other:?}"),
+    }
 }
 
 #[test]

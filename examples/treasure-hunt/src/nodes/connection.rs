@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use althing::ActorRef;
@@ -35,6 +36,8 @@ struct Shared {
     /// By which players know who plays them.
     session: u64,
     players: Mutex<HashMap<PlayerId, Playing>>,
+    /// Players that have asked to come and are not among `players` yet.
+    coming: AtomicUsize,
 }
 
 /// A player of this connection.
@@ -52,9 +55,9 @@ impl Host for Realm {
     fn open(self: &Arc<Self>) -> Connection {
         let (realm, outbox) = (self.clone(), Arc::new(Outbox::default()));
         let watcher = realm.node().spawn(SessionActor::new(realm.clone(), outbox.clone()));
-        let players = Mutex::default();
+        let (players, coming) = (Mutex::default(), AtomicUsize::new(0));
         let session = random();
-        Connection { shared: Arc::new(Shared { realm, outbox, watcher, session, players }) }
+        Connection { shared: Arc::new(Shared { realm, outbox, watcher, session, players, coming }) }
     }
 }
 
@@ -81,10 +84,18 @@ impl Conversation for Connection {
 
     /// Ends the watching; players that nobody takes over leave the world after a while.
     fn close(&self) {
-        let shared = self.shared.clone();
+        let shared = &self.shared;
         shared.outbox.close();
         drop(shared.watcher.stop());
-        let players = std::mem::take(&mut *shared.players.lock());
+        shared.see_off();
+    }
+}
+
+impl Shared {
+    /// Has the players leave the world after a while, unless somebody takes them over.
+    fn see_off(self: &Arc<Self>) {
+        let players = std::mem::take(&mut *self.players.lock());
+        let shared = self.clone();
         tokio::spawn(async move {
             shared.realm.node().sleep(ABSENCE_MAX).await;
             for player in players.into_keys() {
@@ -92,9 +103,7 @@ impl Conversation for Connection {
             }
         });
     }
-}
 
-impl Shared {
     async fn dismiss(&self, player: PlayerId) {
         let address = self.realm.player(player);
         while let Ok(false) = self.realm.again(|| address.dismiss(self.session)).await {
@@ -161,7 +170,7 @@ impl Shared {
         if len == 0 || len > NAME_CHARS_MAX || name.chars().any(char::is_control) {
             return self.refuse(tag, 0, Refusal::BadName);
         }
-        if self.players.lock().len() >= SOCKET_PLAYERS_MAX {
+        if !self.keeps_room() {
             return self.refuse(tag, 0, Refusal::TooManyPlayers);
         }
         let token = random();
@@ -185,7 +194,7 @@ impl Shared {
     }
 
     fn resume(self: &Arc<Self>, player: PlayerId, token: u64) {
-        if self.players.lock().len() >= SOCKET_PLAYERS_MAX {
+        if !self.keeps_room() {
             return self.refuse(player.0, 0, Refusal::TooManyPlayers);
         }
         let arrival = Arrival { token, session: self.session };
@@ -197,17 +206,39 @@ impl Shared {
         });
     }
 
-    fn joined(&self, tag: u32, token: u64, told: Told) {
+    /// Keeps room for a player that comes, so that a flood of them is counted before it is
+    /// answered; `joined` gives it back.
+    fn keeps_room(&self) -> bool {
+        let players = self.players.lock();
+        let has_room = players.len() + self.coming.load(Ordering::Relaxed) < SOCKET_PLAYERS_MAX;
+        if has_room {
+            self.coming.fetch_add(1, Ordering::Relaxed);
+        }
+        has_room
+    }
+
+    fn joined(self: &Arc<Self>, tag: u32, token: u64, told: Told) {
         let landed = match told {
             Ok(landed) => landed,
-            Err(refusal) => return self.refuse(tag, 0, refusal),
+            Err(refusal) => {
+                self.coming.fetch_sub(1, Ordering::Relaxed);
+                return self.refuse(tag, 0, refusal);
+            }
         };
         let view = Some(landed.event.to.regions_in_view());
         let playing = Playing { token, view, is_acting: false };
-        let before = self.players.lock().insert(landed.event.player, playing);
+        let before = {
+            let mut players = self.players.lock();
+            self.coming.fetch_sub(1, Ordering::Relaxed);
+            players.insert(landed.event.player, playing)
+        };
         let state = Outcome::of(&landed.event, landed.hints());
         self.outbox.answer(&Notice::Joined(Joined { tag, token, state }));
         self.look(before.and_then(|before| before.view), view);
+        // Looked at after the player is in the table: either this sees it off, or `close` does.
+        if self.outbox.is_closed() {
+            self.see_off();
+        }
     }
 
     fn look(&self, before: Option<RegionsInView>, now: Option<RegionsInView>) {

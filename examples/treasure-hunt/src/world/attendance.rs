@@ -1,7 +1,8 @@
 //! Who is in the world and which connection plays it.
 //!
 //! A seat belongs to one connection at a time; a resume takes it over, and whoever had it is
-//! refused from then on.
+//! refused from then on. An empty seat says who had it last: only they see its player off, or who
+//! has come back and gone again would be seen off too soon.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use crate::rules::Refusal;
 pub struct SocketId(u64);
 
 const NOBODY: u64 = 0;
+/// Beside the number of whoever had a seat last: they have got up.
+const EMPTY: u64 = 1 << 63;
 
 impl SocketId {
     /// One of so many groups of about the same size.
@@ -42,7 +45,7 @@ pub struct Attendance {
 
 impl Seat {
     fn new() -> Arc<Self> {
-        Arc::new(Self { owner: AtomicU64::new(NOBODY) })
+        Arc::new(Self { owner: AtomicU64::new(NOBODY | EMPTY) })
     }
 
     /// Takes the seat, from whomever.
@@ -57,12 +60,19 @@ impl Seat {
 
     /// Whether nobody has it.
     pub fn is_empty(&self) -> bool {
-        self.owner.load(Ordering::Acquire) == NOBODY
+        self.owner.load(Ordering::Acquire) & EMPTY != 0
+    }
+
+    /// Whether nobody has it and that connection was the last one; `None`: nobody ever had it.
+    pub fn is_left_by(&self, last: Option<SocketId>) -> bool {
+        let last = last.map_or(NOBODY, |socket| socket.0);
+        self.owner.load(Ordering::Acquire) == last | EMPTY
     }
 
     /// Gets up, unless somebody else has the seat by now.
     pub fn leave(&self, socket: SocketId) {
-        let _ = self.owner.compare_exchange(socket.0, NOBODY, Ordering::AcqRel, Ordering::Relaxed);
+        let left = socket.0 | EMPTY;
+        let _ = self.owner.compare_exchange(socket.0, left, Ordering::AcqRel, Ordering::Relaxed);
     }
 }
 
@@ -142,6 +152,21 @@ mod tests {
         assert!(seat.is_of(second) && !seat.is_of(first));
         seat.leave(second);
         assert!(seat.is_empty());
+    }
+
+    #[test]
+    fn an_empty_seat_was_left_by_the_last_one_only() {
+        let attendance = Attendance::new([PlayerId(4)], 4);
+        let seat = attendance.seat(PlayerId(4)).unwrap();
+        let [first, second] = [(); 2].map(|()| attendance.next_socket());
+        assert!(seat.is_left_by(None) && !seat.is_left_by(Some(first)));
+        for socket in [first, second] {
+            seat.take(socket);
+            assert!(!seat.is_left_by(Some(socket)) && !seat.is_empty());
+            seat.leave(socket);
+        }
+        assert!(seat.is_empty() && seat.is_left_by(Some(second)));
+        assert!(!seat.is_left_by(Some(first)) && !seat.is_left_by(None));
     }
 
     #[test]
