@@ -48,6 +48,13 @@ pub(crate) enum Answer {
     Connect,
 }
 
+impl Answer {
+    /// Whether it is a subscription that its client did not ask for by a command.
+    pub(super) fn is_by_server(self) -> bool {
+        !matches!(self, Self::Reply(_))
+    }
+}
+
 /// Why a subscription was not made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotMade {
@@ -99,6 +106,7 @@ impl Channels {
             deltas,
             filter,
             is_positioned: result.positioned || result.recoverable,
+            is_by_server: answer.is_by_server(),
             since: 0,
         });
         // It hears of itself, too.
