@@ -246,7 +246,7 @@ async fn subscription_claims(
 async fn unsubscribe(caller: &Caller, channel: Arc<str>) -> Result<Outcome, RpcError> {
     let Caller { server, connection } = caller;
     server.rules.of(&channel)?;
-    connection.forget(&channel);
+    connection.take_back(&channel);
     let parted = server.hub.of(&channel).part(channel.clone(), connection.id.clone()).await;
     parted.map_err(|error| unavailable(&error))?;
     Ok(Outcome::Unsubscribe(UnsubscribeResult {}))
