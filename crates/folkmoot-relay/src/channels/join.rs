@@ -60,6 +60,8 @@ impl Answer {
 pub(crate) enum NotMade {
     /// It was taken back, or its connection has ended.
     Unwanted,
+    /// Too much has come while the owner was asked. It may be made later.
+    GivenUp,
     /// What the client missed cannot be given, and without it the client wants none.
     Unrecoverable,
 }

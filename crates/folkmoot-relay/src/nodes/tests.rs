@@ -8,10 +8,11 @@ use bytes::Bytes;
 use folkmoot_gateway::{Next, Outbox};
 use folkmoot_protocol::frame::{SubscribeResult, Unsubscribe};
 use folkmoot_protocol::{DisconnectCode, Format};
+use futures_util::FutureExt;
 use serde_json::Value;
 
 use super::*;
-use crate::channels::{Answer, Attach, Begun, Channels, ChannelsCalls, Hub, Join, Post};
+use crate::channels::{Answer, Attach, Begun, Channels, ChannelsCalls, Hub, Join, NotMade, Post};
 use crate::connection::Connection;
 use crate::payload::Payload;
 use crate::server::{Relay, start_as_node};
@@ -211,6 +212,26 @@ async fn who_is_unsubscribed_while_it_waits_for_an_owner_is_not_subscribed() {
     let begun = channels.finish("news".into(), number, found).await.unwrap();
     assert!(matches!(begun, Begun::Gone), "{begun:?}");
     assert_eq!(channels.count().await.unwrap().subscriptions, 0);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_given_up_while_it_waits_for_an_owner_may_come_again() {
+    let world = world().await;
+    let mut given_up = 0;
+    for node in 0..2 {
+        let (hub, client, channel) = (world.hub(node), connection(node), Arc::<str>::from("news"));
+        let _place = client.reserve(&channel, 10).unwrap();
+        let mut joining = Box::pin(hub.join(join(channel.clone(), &client)));
+        if joining.as_mut().now_or_never().is_some() {
+            // Its owner is on this node, and has answered.
+            continue;
+        }
+        hub.of("news").give_up(channel, client.id.clone()).await.unwrap();
+        assert_eq!(joining.await.unwrap(), Err(NotMade::GivenUp));
+        given_up += 1;
+    }
+    assert!(given_up > 0, "an owner on another node does not answer at once");
     world.end().await;
 }
 

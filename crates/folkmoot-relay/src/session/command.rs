@@ -152,6 +152,7 @@ async fn join(
     drop(reserved);
     let not_made = |why| match why {
         NotMade::Unwanted => ErrorCode::NotAvailable.into(),
+        NotMade::GivenUp => ErrorCode::TooManyRequests.into(),
         NotMade::Unrecoverable => ErrorCode::UnrecoverablePosition.into(),
     };
     joined.map_err(|error| unavailable(&error))?.map_err(not_made)
