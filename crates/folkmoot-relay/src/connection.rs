@@ -225,6 +225,16 @@ impl Connection {
         }
     }
 
+    /// A subscription that is about to be made is not made. One that stands is for its owner to
+    /// end: while that does not answer, it has to be known to whoever ends the connection.
+    pub(crate) fn take_back(&self, channel: &str) {
+        let mut subscriptions = self.subscriptions.lock();
+        let Some(all) = &mut *subscriptions else { return };
+        if all.get(channel).is_some_and(|held| held.is_pending) {
+            all.remove(channel);
+        }
+    }
+
     /// Returns whether there was one.
     pub(crate) fn forget(&self, channel: &str) -> bool {
         self.subscriptions.lock().as_mut().is_some_and(|all| all.remove(channel).is_some())
@@ -263,11 +273,7 @@ pub(crate) struct Reserved {
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        let mut subscriptions = self.connection.subscriptions.lock();
-        let Some(all) = &mut *subscriptions else { return };
-        if all.get(&self.channel).is_some_and(|held| held.is_pending) {
-            all.remove(&self.channel);
-        }
+        self.connection.take_back(&self.channel);
     }
 }
 
@@ -306,6 +312,21 @@ mod tests {
             let next = connection.outbox.next().now_or_never();
             assert_eq!(next, Some(Next::Close(DisconnectCode::Slow.into())));
         }
+    }
+
+    #[test]
+    fn what_stands_is_known_until_its_owner_has_ended_it_and_what_does_not_is_taken_back() {
+        let connection = Arc::new(connection());
+        let channel: Arc<str> = "news".into();
+        let place = connection.reserve(&channel, 1).unwrap();
+        connection.take_back("news");
+        assert!(!connection.hold("news"));
+        drop(place);
+        let place = connection.reserve(&channel, 1).unwrap();
+        assert!(connection.hold("news"));
+        drop(place);
+        connection.take_back("news");
+        assert_eq!(connection.end_all(), [channel]);
     }
 
     #[test]

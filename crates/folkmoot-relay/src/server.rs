@@ -222,7 +222,7 @@ impl Relay {
     }
 
     #[cfg(test)]
-    pub(crate) fn server(&self) -> &Server {
+    pub(crate) fn server(&self) -> &Arc<Server> {
         &self.server
     }
 

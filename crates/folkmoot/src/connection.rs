@@ -94,6 +94,11 @@ impl Line {
         }
     }
 
+    /// Whether the connection is known to have ended: on its own node.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self, Self::Here { outbox, .. } if outbox.is_closing())
+    }
+
     /// Ends the connection. From another node it ends a moment later; if that node is gone, so is
     /// the connection.
     pub(crate) fn close(&self, code: DisconnectCode) {

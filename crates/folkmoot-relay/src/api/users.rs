@@ -80,6 +80,7 @@ async fn subscribe(
 
 async fn unsubscribe(server: &Server, whose: &Whose, channel: &Arc<str>) -> Result<(), RpcError> {
     for connection in connections(server, whose) {
+        connection.take_back(channel);
         let reason = "server unsubscribe".to_owned();
         let why = Unsubscribe { code: UNSUBSCRIBED_BY_SERVER, reason };
         let expelled = server.hub.of(channel).expel(channel.clone(), connection.id.clone(), why);

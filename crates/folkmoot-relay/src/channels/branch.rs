@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use althing::ActorRef;
+use folkmoot_protocol::DisconnectCode;
 use folkmoot_protocol::frame::{PushKind, SubscribeResult, Unsubscribe};
 
 use super::across::Waiting;
@@ -179,6 +180,7 @@ impl Channels {
             wants_comings: join.wants_comings,
             filter,
             is_positioned: result.positioned || result.recoverable,
+            is_by_server: answer.is_by_server(),
             since: top,
         };
         for what in since {
@@ -245,14 +247,21 @@ impl Channels {
         }
     }
 
-    /// Subscribers that were promised to miss nothing have to come back; the others go on.
+    /// Subscribers that were promised to miss nothing have to come back; the others go on. Who was
+    /// subscribed by the server comes back with the whole connection: SDKs and listeners would take
+    /// the end of such a subscription as final.
     fn lose_place(&mut self, name: &Arc<str>, now: u64) {
         let Some(channel) = self.channels.get_mut(name) else { return };
         let positioned = channel.subscribers.iter().filter(|subscriber| subscriber.is_positioned);
-        let lost: Vec<Arc<Connection>> =
-            positioned.map(|subscriber| subscriber.connection.clone()).collect();
-        for connection in lost {
+        let lost: Vec<(Arc<Connection>, bool)> = positioned
+            .map(|subscriber| (subscriber.connection.clone(), subscriber.is_by_server))
+            .collect();
+        for (connection, is_by_server) in lost {
             self.leave(name, &connection.id, now);
+            if is_by_server {
+                connection.outbox.close(DisconnectCode::InsufficientState);
+                continue;
+            }
             let reason = "insufficient state".to_owned();
             let why = Unsubscribe { code: LOST_ITS_PLACE, reason };
             let mut push = Encoded::new(name, PushKind::Unsubscribe(why));

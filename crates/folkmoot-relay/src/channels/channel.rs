@@ -55,6 +55,8 @@ pub(super) struct Subscriber {
     pub(super) filter: Option<Box<Filter>>,
     /// Whether it was promised to be told if something is missing.
     pub(super) is_positioned: bool,
+    /// Whether the server made it. Its client cannot make it again without connecting again.
+    pub(super) is_by_server: bool,
     /// The last that its reply had, where publications come from another actor and may be older.
     pub(super) since: u64,
 }

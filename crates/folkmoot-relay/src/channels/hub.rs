@@ -137,12 +137,17 @@ impl Hub {
     ) -> Result<Result<SubscribeResult, NotMade>, AskError> {
         let channels = self.of(&join.channel);
         let Some(nodes) = &self.nodes else { return channels.join(join).await };
-        let (channel, client) = (join.channel.clone(), join.connection.id.clone());
+        let (channel, connection) = (join.channel.clone(), join.connection.clone());
+        let client = connection.id.clone();
         let owner = nodes.owner(Self::shard(&channel));
         let mut pending = Pending { channels, channel, client, is_over: false };
         let mut begun = channels.begin(join).await?;
         let joined = loop {
             match begun {
+                // Whoever takes a subscription back takes its place first.
+                Begun::Gone if connection.has_place(&pending.channel) => {
+                    break Err(NotMade::GivenUp);
+                }
                 Begun::Gone => break Err(NotMade::Unwanted),
                 Begun::Unrecoverable => break Err(NotMade::Unrecoverable),
                 Begun::Joined(result) => break Ok(*result),

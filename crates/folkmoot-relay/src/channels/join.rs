@@ -48,11 +48,20 @@ pub(crate) enum Answer {
     Connect,
 }
 
+impl Answer {
+    /// Whether it is a subscription that its client did not ask for by a command.
+    pub(super) fn is_by_server(self) -> bool {
+        !matches!(self, Self::Reply(_))
+    }
+}
+
 /// Why a subscription was not made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotMade {
     /// It was taken back, or its connection has ended.
     Unwanted,
+    /// Too much has come while the owner was asked. It may be made later.
+    GivenUp,
     /// What the client missed cannot be given, and without it the client wants none.
     Unrecoverable,
 }
@@ -99,6 +108,7 @@ impl Channels {
             deltas,
             filter,
             is_positioned: result.positioned || result.recoverable,
+            is_by_server: answer.is_by_server(),
             since: 0,
         });
         // It hears of itself, too.

@@ -364,6 +364,7 @@ fn subscriber(id: &str) -> Subscriber {
         deltas: Deltas::Unwanted,
         filter: None,
         is_positioned: false,
+        is_by_server: false,
         since: 0,
     }
 }

@@ -6,12 +6,13 @@ use std::time::Duration;
 use althing_cluster::{Authority, MemberConfig, Tls};
 use bytes::Bytes;
 use folkmoot_gateway::{Next, Outbox};
-use folkmoot_protocol::Format;
 use folkmoot_protocol::frame::{SubscribeResult, Unsubscribe};
+use folkmoot_protocol::{DisconnectCode, Format};
+use futures_util::FutureExt;
 use serde_json::Value;
 
 use super::*;
-use crate::channels::{Answer, Attach, Begun, Channels, ChannelsCalls, Hub, Join, Post};
+use crate::channels::{Answer, Attach, Begun, Channels, ChannelsCalls, Hub, Join, NotMade, Post};
 use crate::connection::Connection;
 use crate::payload::Payload;
 use crate::server::{Relay, start_as_node};
@@ -50,12 +51,26 @@ impl World {
     }
 
     async fn subscribe(&self, node: usize, channel: &str) -> Arc<Connection> {
+        self.subscribe_by(node, channel, Answer::Reply(1)).await
+    }
+
+    async fn subscribe_by(&self, node: usize, channel: &str, answer: Answer) -> Arc<Connection> {
         let connection = connection(node);
         let channel: Arc<str> = channel.into();
         let reserved = connection.reserve(&channel, 10).unwrap();
-        self.hub(node).join(join(channel, &connection)).await.unwrap().unwrap();
+        let join = Join { answer, ..join(channel, &connection) };
+        self.hub(node).join(join).await.unwrap().unwrap();
         drop(reserved);
         connection
+    }
+
+    /// The owner of a channel begins a new life, with nothing of the former one.
+    async fn lose_owner(&self, channel: &str) {
+        for node in 0..2 {
+            let nodes = self.hub(node).nodes().unwrap();
+            // The message does not travel: it reaches the owner from the node that it lives on.
+            assert!(nodes.owner(Hub::shard(channel)).fail_by_panic().await.is_err());
+        }
     }
 
     async fn end(self) {
@@ -87,7 +102,7 @@ fn join(channel: Arc<str>, connection: &Arc<Connection>) -> Join {
         needs_all: false,
         filter: None,
         result: SubscribeResult { recoverable: true, ..SubscribeResult::default() },
-        answer: Answer::Connect,
+        answer: Answer::Reply(1),
     }
 }
 
@@ -105,7 +120,7 @@ async fn pushes(connection: &Connection, kind: &str) -> Vec<Value> {
         for message in messages {
             let text = std::str::from_utf8(&message).unwrap();
             let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-            pushes.extend(lines.map(|line| line["push"].clone()));
+            pushes.extend(lines.map(|line| line["push"].clone()).filter(Value::is_object));
         }
     }
     pushes
@@ -119,14 +134,38 @@ async fn when_an_owner_panics_subscribers_on_all_nodes_are_told_to_come_back() {
     for subscriber in &subscribers {
         assert_eq!(pushes(subscriber, "pub").await[0]["pub"]["data"], 1);
     }
-    for node in 0..2 {
-        let nodes = world.hub(node).nodes().unwrap();
-        // The message does not travel: it reaches the owner from the node that it lives on.
-        assert!(nodes.owner(Hub::shard("news")).fail_by_panic().await.is_err());
-    }
+    world.lose_owner("news").await;
     for subscriber in &subscribers {
         let told = pushes(subscriber, "unsubscribe").await;
         assert_eq!(told.last().unwrap()["unsubscribe"]["code"], 2500);
+    }
+    world.end().await;
+}
+
+/// Why a connection ends.
+async fn end_of(connection: &Connection) -> Next {
+    loop {
+        let next = tokio::time::timeout(PATIENCE, connection.outbox.next()).await;
+        let next = next.expect("it ends");
+        if matches!(next, Next::Close(_)) {
+            return next;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whom_the_server_subscribed_connects_anew_when_its_place_is_lost() {
+    let world = world().await;
+    let by_token = world.subscribe_by(0, "news", Answer::Connect).await;
+    let by_backend = world.subscribe_by(1, "news", Answer::Push).await;
+    world.hub(1).publish("news".into(), post("1".to_owned())).await.unwrap();
+    for subscriber in [&by_token, &by_backend] {
+        assert_eq!(pushes(subscriber, "pub").await.last().unwrap()["pub"]["data"], 1);
+    }
+    world.lose_owner("news").await;
+    for subscriber in [&by_token, &by_backend] {
+        let end = end_of(subscriber).await;
+        assert_eq!(end, Next::Close(DisconnectCode::InsufficientState.into()));
     }
     world.end().await;
 }
@@ -173,6 +212,26 @@ async fn who_is_unsubscribed_while_it_waits_for_an_owner_is_not_subscribed() {
     let begun = channels.finish("news".into(), number, found).await.unwrap();
     assert!(matches!(begun, Begun::Gone), "{begun:?}");
     assert_eq!(channels.count().await.unwrap().subscriptions, 0);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_is_given_up_while_it_waits_for_an_owner_may_come_again() {
+    let world = world().await;
+    let mut given_up = 0;
+    for node in 0..2 {
+        let (hub, client, channel) = (world.hub(node), connection(node), Arc::<str>::from("news"));
+        let _place = client.reserve(&channel, 10).unwrap();
+        let mut joining = Box::pin(hub.join(join(channel.clone(), &client)));
+        if joining.as_mut().now_or_never().is_some() {
+            // Its owner is on this node, and has answered.
+            continue;
+        }
+        hub.of("news").give_up(channel, client.id.clone()).await.unwrap();
+        assert_eq!(joining.await.unwrap(), Err(NotMade::GivenUp));
+        given_up += 1;
+    }
+    assert!(given_up > 0, "an owner on another node does not answer at once");
     world.end().await;
 }
 

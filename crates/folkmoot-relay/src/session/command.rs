@@ -152,6 +152,7 @@ async fn join(
     drop(reserved);
     let not_made = |why| match why {
         NotMade::Unwanted => ErrorCode::NotAvailable.into(),
+        NotMade::GivenUp => ErrorCode::TooManyRequests.into(),
         NotMade::Unrecoverable => ErrorCode::UnrecoverablePosition.into(),
     };
     joined.map_err(|error| unavailable(&error))?.map_err(not_made)
@@ -246,7 +247,7 @@ async fn subscription_claims(
 async fn unsubscribe(caller: &Caller, channel: Arc<str>) -> Result<Outcome, RpcError> {
     let Caller { server, connection } = caller;
     server.rules.of(&channel)?;
-    connection.forget(&channel);
+    connection.take_back(&channel);
     let parted = server.hub.of(&channel).part(channel.clone(), connection.id.clone()).await;
     parted.map_err(|error| unavailable(&error))?;
     Ok(Outcome::Unsubscribe(UnsubscribeResult {}))

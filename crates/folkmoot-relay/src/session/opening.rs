@@ -153,6 +153,8 @@ async fn subscribe(
         };
         match subscribed {
             Ok(result) => results.extend([(channel, result)]),
+            // The backend has taken it back meanwhile, or nobody waits for it any more.
+            Err(error) if error.code == ErrorCode::NotAvailable => {}
             Err(error) => return Err(cannot_subscribe(&error, &channel)),
         }
     }
@@ -270,5 +272,42 @@ impl From<Connected> for ConnectionClaims {
         let Connected { user: sub, expire_at, info, b64info, channels, subs, meta, .. } = connected;
         let expire_at = Some(expire_at);
         Self { sub, expire_at, info, b64info, channels, subs, meta, data, ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use bytes::Bytes;
+    use folkmoot_gateway::Outbox;
+    use folkmoot_protocol::Format;
+
+    use super::*;
+    use crate::api::on_users;
+    use crate::nodes::{UserCommand, Whose};
+    use crate::settings::Settings;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn who_is_unsubscribed_amid_its_connect_command_connects_without_that_channel() {
+        let relay = crate::start(Settings::default(), SocketAddr::from(([127, 0, 0, 1], 0)));
+        let relay = relay.await.unwrap();
+        let server = relay.server();
+        let outbox = Arc::new(Outbox::new(10_000));
+        let connection =
+            Connection::new("one".into(), "42".into(), Bytes::new(), Format::Json, outbox);
+        let connection = Arc::new(connection);
+        let subs = ["gone", "stays"].map(|channel| (channel.to_owned(), SubClaims::default()));
+        let subs = BTreeMap::from(subs);
+        let places = reserve(server, &connection, &subs).unwrap();
+        enter(server, &connection).unwrap();
+        let (text, spared) = (String::new, Vec::new());
+        let whose = Whose { user: "42".to_owned(), client: text(), session: text(), spared };
+        let command = UserCommand::Unsubscribe { whose, channel: "gone".into() };
+        on_users(server, command).await.unwrap();
+        let subs = subs.into_iter().zip(places);
+        let results = subscribe(server, &connection, subs, &ConnectRequest::default()).await;
+        assert_eq!(results.unwrap().into_keys().collect::<Vec<_>>(), ["stays"]);
+        relay.stop().await;
     }
 }

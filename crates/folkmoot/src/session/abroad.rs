@@ -9,8 +9,8 @@ use althing::{ActorRef, AskError, Context, Handler, Subscription};
 use folkmoot_protocol::frame::Publication as Frame;
 use folkmoot_protocol::{Channel, DisconnectCode};
 
-use super::actor::Session;
-use super::channels::life;
+use super::actor::{Session, detach};
+use super::channels::{Question, life};
 use crate::account::token::TokenHash;
 use crate::connection::{Ear, Line};
 use crate::room::{OnlineClient, RoomError, Screen};
@@ -51,7 +51,7 @@ const TRIES_MAX: usize = 3;
 #[derive(Debug)]
 pub(super) struct Reattached {
     channel: Channel,
-    since: Offset,
+    question: Question,
     outcome: Outcome,
 }
 
@@ -72,7 +72,7 @@ impl Session {
         let Some(abroad) = &self.abroad else { return };
         // Nobody's at the moment: its next owner changes the view again.
         let Some(home) = life(self.server.home_of(channel)) else { return };
-        let Some(since) = self.channels.rejoin(channel, home) else { return };
+        let Some(question) = self.channels.rejoin(channel, home) else { return };
         let newcomer = Newcomer {
             server: self.server.clone(),
             client: self.client.clone(),
@@ -83,8 +83,8 @@ impl Session {
             line: Line::Here { outbox: self.outbox.clone(), ear: Some(abroad.ear.clone()) },
         };
         let asked = async move {
-            let outcome = newcomer.attach(channel, since).await;
-            Reattached { channel, since, outcome }
+            let outcome = newcomer.attach(channel, question.since).await;
+            Reattached { channel, question, outcome }
         };
         ctx.pipe(asked, |reattached| reattached);
     }
@@ -128,13 +128,17 @@ impl Handler<Reattached> for Session {
     type Reply = ();
 
     async fn handle(&mut self, reattached: Reattached, ctx: &mut Context<Self>) {
-        let Reattached { channel, since, outcome } = reattached;
-        if !self.channels.has(channel) {
+        let Reattached { channel, question, outcome } = reattached;
+        if !self.channels.is_asked(channel, question) {
+            // It was left, perhaps before its owner was asked, who would keep the connection.
+            if !self.channels.has(channel) {
+                self.detach(channel);
+            }
             return;
         }
         match outcome {
             Outcome::Attached(Attached { offset, missed: Missed::All(missed) }) => {
-                self.make_up(channel, since, &missed);
+                self.make_up(channel, question.since, &missed);
                 self.go_live(channel, offset, ctx).await;
                 self.show_again(channel, ctx);
             }
@@ -159,7 +163,17 @@ struct Newcomer {
 }
 
 impl Newcomer {
+    /// Introduces the connection. One that has ended meanwhile was taken back, perhaps before this
+    /// owner was asked, who would keep it for as long as this node lives: it is taken back again.
     async fn attach(self, channel: Channel, since: Offset) -> Outcome {
+        let outcome = self.introduce(channel, since).await;
+        if self.line.has_ended() {
+            detach(&self.server, channel, self.user, &self.client);
+        }
+        outcome
+    }
+
+    async fn introduce(&self, channel: Channel, since: Offset) -> Outcome {
         for _ in 0..TRIES_MAX {
             if self.server.heard(channel).await.is_err() {
                 continue;
@@ -202,3 +216,6 @@ impl Newcomer {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

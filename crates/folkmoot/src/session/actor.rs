@@ -113,16 +113,21 @@ impl Session {
 
     /// Takes the connection back that a channel's owner knows. Nobody waits for that: a node that does
     /// not answer may be where it lives.
-    fn detach(&self, channel: Channel) {
-        match channel {
-            Channel::Room(room) => {
-                let room = self.server.room(room);
-                tell_in_time(&room, room.detach(self.user, self.client.clone()).try_tell());
-            }
-            Channel::User(user) => {
-                let user = self.server.user(user);
-                tell_in_time(&user, user.detach(self.client.clone()).try_tell());
-            }
+    pub(super) fn detach(&self, channel: Channel) {
+        detach(&self.server, channel, self.user, &self.client);
+    }
+}
+
+/// Takes a connection back that a channel's owner knows.
+pub(super) fn detach(server: &Server, channel: Channel, user: UserId, client: &Arc<str>) {
+    match channel {
+        Channel::Room(room) => {
+            let room = server.room(room);
+            tell_in_time(&room, room.detach(user, client.clone()).try_tell());
+        }
+        Channel::User(user) => {
+            let user = server.user(user);
+            tell_in_time(&user, user.detach(client.clone()).try_tell());
         }
     }
 }

@@ -24,6 +24,22 @@ struct Joined {
     _subscription: Subscription,
 }
 
+/// A channel whose position is being asked for.
+#[derive(Debug)]
+struct Joining {
+    /// Of the question.
+    number: u64,
+    /// What comes is held for a moment.
+    held: Held,
+}
+
+/// What a channel's new owner is asked: what came after an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) number: u64,
+    pub(super) since: Offset,
+}
+
 /// What a connection wants to know of the people in a channel.
 #[derive(Debug, Default)]
 struct Seen {
@@ -38,8 +54,10 @@ pub(super) struct Channels {
     rooms: SortedMap<RoomId, Joined>,
     /// The user's own stream, the only one of its kind that a connection follows.
     own: Option<(UserId, Joined)>,
-    /// Those whose position is being asked for: what comes is held for a moment.
-    joining: BTreeMap<Channel, Held>,
+    /// Those whose position is being asked for.
+    joining: BTreeMap<Channel, Joining>,
+    /// How many questions there were: a channel may be left and joined again amid one.
+    questions: u64,
     /// Those that are looked at: most connections are told of many channels and look at one.
     seen: BTreeMap<Channel, Seen>,
 }
@@ -85,7 +103,7 @@ impl Channels {
             Channel::Room(room) => self.rooms.insert(room, joined),
             Channel::User(user) => self.own = Some((user, joined)),
         }
-        self.joining.insert(channel, Held::default());
+        self.begin_question(channel);
         if comings.is_some() {
             self.seen.insert(channel, Seen { _comings: comings, watched: 0 });
         }
@@ -105,8 +123,8 @@ impl Channels {
     /// Whether to send a publication on now; one of a channel that is being joined is held.
     pub(super) fn take(&mut self, publication: &Arc<Publication>) -> Result<bool, Gap> {
         // Empty most of the time.
-        if let Some(held) = self.joining.get_mut(&publication.channel) {
-            return held.hold(publication).map(|()| false);
+        if let Some(joining) = self.joining.get_mut(&publication.channel) {
+            return joining.held.hold(publication).map(|()| false);
         }
         self.get_mut(publication.channel).map_or(Ok(false), |joined| joined.sent.take(publication))
     }
@@ -125,17 +143,29 @@ impl Channels {
         Ok(after)
     }
 
-    /// Holds again what comes, because the channel's owner lives at another home now; gives what was
-    /// sent so far. `None`: it lives where it did, or its position is being asked for already.
-    pub(super) fn rejoin(&mut self, channel: Channel, home: NonZeroU64) -> Option<Offset> {
+    /// Holds again what comes, because the channel's owner lives at another home now; gives the
+    /// question for it. `None`: it lives where it did, or its position is being asked for already.
+    pub(super) fn rejoin(&mut self, channel: Channel, home: NonZeroU64) -> Option<Question> {
         if !self.is_live(channel) {
             return None;
         }
         let joined = self.get_mut(channel).filter(|joined| joined.home != Some(home))?;
         joined.home = Some(home);
-        let sent = joined.sent.offset();
-        self.joining.insert(channel, Held::default());
-        Some(sent)
+        let since = joined.sent.offset();
+        Some(Question { number: self.begin_question(channel), since })
+    }
+
+    /// Whether this question is under way: the channel was not left since, nor joined again.
+    pub(super) fn is_asked(&self, channel: Channel, question: Question) -> bool {
+        self.joining.get(&channel).is_some_and(|joining| joining.number == question.number)
+    }
+
+    /// From now on what comes is held; returns the number of the question.
+    fn begin_question(&mut self, channel: Channel) -> u64 {
+        self.questions += 1;
+        let number = self.questions;
+        self.joining.insert(channel, Joining { number, held: Held::default() });
+        number
     }
 
     /// How many users are on screen in all channels but this one.
@@ -151,11 +181,11 @@ impl Channels {
 
     /// Takes out what is held of a channel. An empty tree would keep half a kibibyte.
     fn held_of(&mut self, channel: Channel) -> Option<Held> {
-        let held = self.joining.remove(&channel);
+        let joining = self.joining.remove(&channel);
         if self.joining.is_empty() {
             self.joining = BTreeMap::new();
         }
-        held
+        joining.map(|joining| joining.held)
     }
 
     fn get_mut(&mut self, channel: Channel) -> Option<&mut Joined> {
@@ -236,7 +266,9 @@ mod tests {
         assert_eq!(channels.take(&at(room(2), 7)), Ok(false), "not joined");
         let home = NonZeroU64::new(3).unwrap();
         assert_eq!(channels.rejoin(user(1), home), None, "it is being joined");
-        assert_eq!(channels.rejoin(room(1), home), Some(Offset::from_u64(7)));
+        let asked = channels.rejoin(room(1), home).unwrap();
+        assert_eq!(asked.since, Offset::from_u64(7));
+        assert!(channels.is_asked(room(1), asked) && !channels.is_asked(user(1), asked));
         assert_eq!(channels.take(&at(room(1), 8)), Ok(false));
         assert_eq!(channels.go_live(room(1), Offset::from_u64(7)).unwrap().len(), 1);
         assert_eq!(channels.rejoin(room(1), home), None, "it has not moved");
