@@ -167,7 +167,8 @@ async fn what_waits_for_a_node_with_labels_that_dies_fails_and_the_next_one_is_a
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_drained_node_gives_actors_to_nodes_with_their_labels_and_keeps_those_that_no_other_has() {
+async fn a_drained_node_gives_actors_to_nodes_with_their_labels_and_keeps_those_that_no_other_has()
+{
     let cluster = Cluster::new();
     let all = ["disk=ssd", "region=eu"];
     let (plain, first) = node(&cluster, "plain", &[]).await;

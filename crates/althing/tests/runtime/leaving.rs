@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use althing::remote::{Cargo, Cluster, Control, Location, Message, Parcel};
 use althing::{
-    Actor, ActorId, ActorRef, Context, Epoch, Handler, Node, Priority, StopReason, Terminated, Wire,
-    actor,
+    Actor, ActorId, ActorRef, Context, Epoch, Handler, Node, Priority, StopReason, Terminated,
+    Wire, actor,
 };
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
