@@ -79,31 +79,6 @@ describe('one’s own password', () => {
   });
 });
 
-describe('a tab that hears late that its session has ended', () => {
-  it('leaves_who_has_signed_in_meanwhile_signed_in', async () => {
-    let hear = () => {};
-    const late = new Promise<void>((resolve) => (hear = resolve));
-    const other = await bo.context.newPage();
-    await other.routeWebSocket(/\/connection\/websocket/, (socket) => {
-      socket.connectToServer().onClose((code, reason) => void late.then(() => socket.close({ code: code ?? 1000, reason: reason ?? '' })));
-    });
-    await other.goto(server.url);
-    await other.locator('#composer').waitFor();
-    await other.locator('[data-connection="online"]').waitFor({ state: 'attached' });
-
-    const dialog = await openAccount(bo);
-    await dialog.getByRole('button', { name: 'Sign out' }).click();
-    await bo.page.getByText('Welcome back').waitFor();
-    await bo.signIn(server.url, 'bo', NEW_PASSWORD);
-    await bo.composer.waitFor();
-    hear();
-    await other.getByText('You were signed out').waitFor();
-    await other.close();
-    await bo.page.reload();
-    await bo.composer.waitFor();
-  });
-});
-
 describe('somebody kept at a distance', () => {
   const conversation = (person: Person, name: string) => person.page.getByRole('link', { name });
 

@@ -202,27 +202,6 @@ describe('a file on its way', () => {
     await left.waitFor({ state: 'detached' });
   });
 
-  it('holds_nothing_up_once_it_is_gone_from_the_disk', async () => {
-    const file = path.join(tmpdir(), `folkmoot-gone-${process.pid}.txt`);
-    await writeFile(file, 'as it was chosen');
-    const pending = (words: string) => astrid.page.locator('[data-pending]').filter({ hasText: words });
-    await astrid.context.setOffline(true);
-    await astrid.page.locator('[data-connection="offline"]').waitFor({ state: 'attached' });
-    const chooser = astrid.page.waitForEvent('filechooser');
-    await astrid.page.getByRole('button', { name: /^Attach files/ }).click();
-    await (await chooser).setFiles(file);
-    await tray(astrid).getByText(path.basename(file)).waitFor();
-    await astrid.say('with a file that goes');
-    await astrid.say('words behind it');
-    await pending('words behind it').waitFor();
-    await rm(file);
-    await astrid.context.setOffline(false);
-    await bo.message('words behind it').waitFor();
-    await pending('with a file that goes').getByText('Not sent: a file was changed or removed').waitFor();
-    await pending('with a file that goes').getByRole('button', { name: 'Discard' }).click();
-    await astrid.allSent();
-  });
-
   it('is_saved_under_its_name_by_the_other', async () => {
     const saving = bo.page.waitForEvent('download');
     await bo.message('only one').getByRole('button', { name: /^Download wanted.txt/ }).click();

@@ -78,6 +78,7 @@ describe('a page of the server that is not the client', () => {
     const other = await bo.context.newPage();
     await other.goto(`${server.url}/healthz`);
     await other.close();
+    await expect.poll(() => archivedRooms(bo), { timeout: 10_000 }).toContainEqual(expect.stringContaining('written in the tunnel'));
     await bo.context.setOffline(true);
     await bo.page.reload();
     await bo.message('written in the tunnel').waitFor();

@@ -66,13 +66,15 @@ describe('a message that was not sent yet', () => {
   });
 
   it('is_asked_for_before_its_tab_closes_where_the_browser_does_not_keep_it', async () => {
-    const full = (page: Page) => page.addInitScript(() => {
-      const { setItem } = Storage.prototype;
-      Storage.prototype.setItem = function (key, value) {
-        if (key.startsWith('folkmoot.unsent.')) throw new DOMException('full', 'QuotaExceededError');
-        setItem.call(this, key, value);
-      };
-    });
+    const full = async (page: Page) => {
+      await page.addInitScript(() => {
+        const { setItem } = Storage.prototype;
+        Storage.prototype.setItem = function (key, value) {
+          if (key.startsWith('folkmoot.unsent.')) throw new DOMException('full', 'QuotaExceededError');
+          setItem.call(this, key, value);
+        };
+      });
+    };
     const other = await anotherTab(full);
     await offline(other);
     await say(other, 'Kept nowhere else.');
