@@ -96,13 +96,13 @@ test test-rust test-sdk test-sdk-go test-browser test-messenger-browser: export 
 # With what `make test` has built.
 BESIDE = FOLKMOOT_BINARY="$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/folkmoot" $(MAKE) --no-print-directory BUILT=1
 
-# The people in a browser come last and alone: their tests print how fast the client is.
+# What measures how fast the client is comes last and alone.
 test: ## every test
 	$(MAKE) --no-print-directory -j2 --output-sync=target packages web
 	touch crates/folkmoot/src/http/assets.rs
 	$(MAKE) --no-print-directory test-rust
-	$(BESIDE) -j2 --output-sync=target test-sdk test-web test-hunt-browser test-map-browser test-messenger-browser
-	$(BESIDE) test-browser
+	$(BESIDE) -j2 --output-sync=target BROWSER_TESTS=people test-browser test-sdk test-web test-hunt-browser test-map-browser test-messenger-browser
+	$(BESIDE) BROWSER_TESTS=speed test-browser
 	@echo "all tests passed"
 
 BUILD = $(if $(BUILT),@true,cargo build --quiet --package)
@@ -137,7 +137,7 @@ test-browser: $(if $(BUILT),,web) tests/browser/$(INSTALLED) ## people in a real
 	$(if $(BUILT),@true,touch crates/folkmoot/src/http/assets.rs)
 	$(BUILD) folkmoot
 	$(BUILD) althing-testkit --features servers --example database
-	cd tests/browser && npm run --silent test
+	cd tests/browser && npm run --silent test -- $(if $(BROWSER_TESTS),--project $(BROWSER_TESTS))
 
 screenshots: web tests/browser/$(INSTALLED) ## take the pictures of docs/images anew
 	touch crates/folkmoot/src/http/assets.rs

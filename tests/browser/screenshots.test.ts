@@ -172,12 +172,12 @@ describe.runIf(process.env['SCREENSHOTS'])('pictures', () => {
     await page.getByRole('button', { name: 'Search' }).click();
     await page.getByRole('searchbox').fill('cake');
     await page.getByRole('button', { name: 'Everywhere' }).click();
-    // A month of messages is not in the index at once.
+    // A month of messages is not in the index at once; how many speak of cake depends on the day.
     await expect.poll(async () => {
       await page.getByRole('searchbox').press('Enter');
       await page.waitForTimeout(1_000);
       return page.locator('[data-hit]').count();
-    }).toBeGreaterThan(2);
+    }).toBeGreaterThan(1);
     await page.mouse.move(0, 0);
     await page.screenshot({ path: path.join(FOLDER, 'search-dark.png'), animations: 'disabled' });
     await page.emulateMedia({ colorScheme: 'light' });

@@ -5,6 +5,7 @@
 mod batch;
 mod caller;
 pub(crate) mod grpc;
+mod in_turn;
 pub(crate) mod keys;
 mod method;
 mod mode;

@@ -8,10 +8,17 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::caller::Caller;
-use super::{Outcome, Refused, json, method, params, refused};
+use super::{Outcome, Refused, in_turn, json, method, params, publish, refused};
+use crate::channels::Position;
 
 /// Commands in one request.
 pub(super) const COMMANDS_LEN_MAX: usize = 100_000;
+
+/// The method that runs of commands are put together of.
+const PUBLISH: &str = "publish";
+
+/// A method and its parameters: one entry.
+type Command = BTreeMap<String, Box<RawValue>>;
 
 #[derive(Serialize)]
 struct Replies {
@@ -22,7 +29,7 @@ struct Replies {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Reply {
-    Result(BTreeMap<String, Box<RawValue>>),
+    Result(Command),
     Error { error: Refused },
 }
 
@@ -47,14 +54,40 @@ pub(super) async fn run(caller: &Caller, params: &[u8]) -> Outcome {
             replies.push(command.await.expect("a command does not panic"));
         }
     } else {
-        for command in batch.commands {
-            replies.push(one(caller, command).await);
+        for run in in_turn::runs(batch.commands, publishes) {
+            if publishes(&run[0]) {
+                replies.extend(publish(caller, &run).await?);
+                continue;
+            }
+            for command in run {
+                replies.push(one(caller, command).await);
+            }
         }
     }
     json(&Replies { replies })
 }
 
-async fn one(caller: &Caller, command: BTreeMap<String, Box<RawValue>>) -> Reply {
+fn publishes(command: &Command) -> bool {
+    command.len() == 1 && command.contains_key(PUBLISH)
+}
+
+async fn publish(caller: &Caller, commands: &[Command]) -> Result<Vec<Reply>, RpcError> {
+    let params = commands.iter().flat_map(BTreeMap::values).map(|params| params.get().as_bytes());
+    let asked = params.map(|params| publish::read_publication(caller, params)).collect();
+    let published = in_turn::publish(caller, asked).await;
+    let reply = |outcome: Result<Position, RpcError>| {
+        Ok(match outcome {
+            Ok(position) => {
+                let result = json(&publish::Published::from(position))?;
+                Reply::Result([(PUBLISH.to_owned(), result)].into())
+            }
+            Err(error) => Reply::Error { error: refused(error) },
+        })
+    };
+    published.into_iter().map(reply).collect()
+}
+
+async fn one(caller: &Caller, command: Command) -> Reply {
     let mut methods = command.into_iter();
     let (Some((name, params)), None) = (methods.next(), methods.next()) else {
         let text = "a command has one method, as its only key";

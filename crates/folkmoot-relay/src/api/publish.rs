@@ -195,7 +195,7 @@ fn key(content: &Content) -> Result<Option<Arc<str>>, RpcError> {
 
 /// Where a publication went; nothing of it, if the channel keeps no history.
 #[derive(Serialize)]
-struct Published {
+pub(super) struct Published {
     #[serde(skip_serializing_if = "is_zero")]
     offset: u64,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -215,16 +215,33 @@ impl From<Position> for Published {
     }
 }
 
-/// Publishes into one channel.
-pub(super) async fn publish(
+/// Reads a request to publish into one channel.
+pub(super) fn publication(
     caller: &Caller,
     channel: String,
     content: &Content,
-) -> Result<Position, RpcError> {
+) -> Result<(Arc<str>, Post), RpcError> {
     let Caller { server, rights } = caller;
+    rights.may("publish")?;
     let asked = one(server, rights, channel, content, None)?;
-    let (channel, post) = asked.posts.into_iter().next().expect("one was asked for");
-    let published = server.hub.publish(channel, post).await;
+    Ok(asked.posts.into_iter().next().expect("one was asked for"))
+}
+
+/// The same, with its parameters in JSON.
+pub(super) fn read_publication(
+    caller: &Caller,
+    params: &[u8],
+) -> Result<(Arc<str>, Post), RpcError> {
+    publication(caller, read::<params::Channel>(params)?.channel, &read(params)?)
+}
+
+/// Publishes into one channel what was asked for.
+pub(super) async fn publish(
+    caller: &Caller,
+    asked: Result<(Arc<str>, Post), RpcError>,
+) -> Result<Position, RpcError> {
+    let (channel, post) = asked?;
+    let published = caller.server.hub.publish(channel, post).await;
     published.map_err(|refused| not_published(&refused))
 }
 
@@ -254,8 +271,7 @@ pub(super) async fn run(caller: &Caller, method: &str, params: &[u8]) -> Outcome
         responses: Vec<Reply>,
     }
     if method == "publish" {
-        let channel = read::<params::Channel>(params)?.channel;
-        let position = publish(caller, channel, &read(params)?).await?;
+        let position = publish(caller, read_publication(caller, params)).await?;
         return json(&Published::from(position));
     }
     let channels = read::<params::Broadcast>(params)?.channels;

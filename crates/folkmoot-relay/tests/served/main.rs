@@ -4,6 +4,7 @@
 mod support;
 
 mod api;
+mod batch;
 mod encrypted_database;
 mod encryption;
 mod forged;

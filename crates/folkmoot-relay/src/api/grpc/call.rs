@@ -17,6 +17,7 @@ use super::messages::{
 };
 use crate::api::batch::COMMANDS_LEN_MAX;
 use crate::api::caller::Caller;
+use crate::api::in_turn;
 use crate::api::method::{self, Subscription};
 use crate::api::mode;
 use crate::api::params;
@@ -125,11 +126,33 @@ async fn batch(caller: &Caller, batch: Batch) -> Result<Replies, Reply> {
             replies.push(running.await.expect("a command does not panic"));
         }
     } else {
-        for command in batch.commands {
-            replies.push(reply(command_of(caller, command).await));
+        for run in in_turn::runs(batch.commands, publishes) {
+            if publishes(&run[0]) {
+                replies.extend(publish(caller, run).await);
+                continue;
+            }
+            for command in run {
+                replies.push(reply(command_of(caller, command).await));
+            }
         }
     }
     Ok(Replies { replies })
+}
+
+fn publishes(command: &Command) -> bool {
+    matches!(command.call, Some(Call::Publish(_)))
+}
+
+async fn publish(caller: &Caller, commands: Vec<Command>) -> impl Iterator<Item = Reply> {
+    let asked = commands.into_iter().filter_map(|command| match command.call {
+        Some(Call::Publish(it)) => Some(it.into()),
+        _ => None,
+    });
+    let read = |(channel, content): (String, params::Content)| {
+        publish::publication(caller, channel, &content)
+    };
+    let published = in_turn::publish(caller, asked.map(read).collect()).await;
+    published.into_iter().map(|outcome| reply(outcome.map(|it| Outcome::Publish(it.into()))))
 }
 
 async fn command_of(caller: &Caller, command: Command) -> Result<Outcome, RpcError> {
@@ -152,7 +175,8 @@ async fn one(caller: &Caller, call: Call) -> Result<Outcome, RpcError> {
     Ok(match call {
         Call::Publish(it) => {
             let (channel, content) = it.into();
-            let published = publish::publish(caller, channel, &content).await;
+            let publication = publish::publication(caller, channel, &content);
+            let published = publish::publish(caller, publication).await;
             caller.server.metrics.by_api.count(&published);
             Outcome::Publish(published?.into())
         }
