@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 
-import { Keep, type KeptSession, type KeyValue } from './keep';
+import { Keep, saysEnded, type KeptSession, type KeyValue } from './keep';
 
 /** As a browser's, in memory. */
 function storage(): KeyValue {
@@ -53,5 +53,13 @@ describe('a session', () => {
     one.setSession(session('second'));
     other.endSession(session('first'));
     expect(one.session()?.token).toBe('second');
+  });
+
+  it('is_said_to_have_ended_to_the_tabs_that_share_it_and_to_no_other', () => {
+    const change = { key: 'folkmoot.session', oldValue: JSON.stringify(session('first')), newValue: null };
+    expect(saysEnded(change, session('first'))).toBe(true);
+    expect(saysEnded(change, session('second'))).toBe(false);
+    expect(saysEnded({ ...change, newValue: JSON.stringify(session('second')) }, session('first'))).toBe(false);
+    expect(saysEnded({ ...change, key: 'folkmoot.been-here' }, session('first'))).toBe(false);
   });
 });

@@ -21,6 +21,11 @@ export function draftOf(user: UserId, room: RoomId): string {
   return `folkmoot.draft.${user}.${room}`;
 }
 
+/** Whether a change of the storage says that a session has ended. */
+export function saysEnded({ key, oldValue, newValue }: Pick<StorageEvent, 'key' | 'oldValue' | 'newValue'>, { token }: KeptSession): boolean {
+  return key === SESSION && newValue === null && oldValue?.includes(token) === true;
+}
+
 /** The keys under which a user's unsent messages are kept, up to those of the messages. */
 export function unsentOf(user: UserId): string {
   return `folkmoot.unsent.${user}.`;
