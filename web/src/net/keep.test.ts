@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 
-import { Keep, saysEnded, type KeptSession, type KeyValue } from './keep';
+import { draftOf, Keep, saysEnded, type KeptSession, type KeyValue } from './keep';
 
 /** As a browser's, in memory. */
 function storage(): KeyValue {
@@ -34,6 +34,37 @@ describe('an unsent message', () => {
   it('is_said_not_to_be_kept_where_storage_is_full_or_forbidden', () => {
     const full = { ...storage(), setItem: () => { throw new Error('quota'); } };
     expect([new Keep(full).setUnsent('u', 'k', entry), new Keep(undefined).setUnsent('u', 'k', entry)]).toEqual([false, false]);
+  });
+});
+
+describe('a draft', () => {
+  const full = { ...storage(), setItem: () => { throw new Error('quota'); } };
+
+  it.each([['full', full], ['forbidden', undefined]])('lives_as_long_as_the_tab_where_storage_is_%s', (_why, kept) => {
+    const keep = new Keep(kept);
+    keep.setDraft('k', 'half a sentence');
+    expect([keep.draft('k'), new Keep(kept).draft('k')]).toEqual(['half a sentence', '']);
+    keep.setDraft('k', '');
+    expect(keep.draft('k')).toBe('');
+  });
+
+  it('is_what_storage_took_last_once_it_takes_things_again', () => {
+    const shared = storage();
+    let isFull = true;
+    const setItem = (key: string, value: string) => {
+      if (isFull) throw new Error('quota');
+      shared.setItem(key, value);
+    };
+    const keep = new Keep({ ...shared, setItem });
+    keep.setDraft('k', 'refused');
+    isFull = false;
+    keep.setDraft('k', 'taken');
+    new Keep(shared).setDraft('k', 'by another tab');
+    expect(keep.draft('k')).toBe('by another tab');
+  });
+
+  it('of_a_thread_is_another_than_that_of_its_room', () => {
+    expect(new Set([draftOf('u', 'r'), draftOf('u', 'r', 1), draftOf('u', 'r', 12)]).size).toBe(3);
   });
 });
 

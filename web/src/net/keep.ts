@@ -11,14 +11,26 @@ export interface KeptSession {
   device: string;
 }
 
+/** A message that is being changed: where it stands, when it was said, and what it is to say. */
+export interface KeptEdit {
+  seq: number;
+  at: number;
+  body: string;
+}
+
 /** The name of the database in which a user's rooms are kept. */
 export function archiveOf(user: UserId): string {
   return `folkmoot.${user}`;
 }
 
-/** The key under which a room's draft is kept; other tabs hear of it by this name. */
-export function draftOf(user: UserId, room: RoomId): string {
-  return `folkmoot.draft.${user}.${room}`;
+/** The key under which a draft is kept, of a room or of one of its threads; other tabs hear of it by this name. */
+export function draftOf(user: UserId, room: RoomId, thread?: number): string {
+  return `folkmoot.draft.${user}.${room}${thread === undefined ? '' : `.${thread}`}`;
+}
+
+/** The key under which it is kept what a room's message is being changed to. */
+export function editOf(user: UserId, room: RoomId): string {
+  return `folkmoot.edit.${user}.${room}`;
 }
 
 /** Whether a change of the storage says that a session has ended. */
@@ -47,6 +59,8 @@ const BEEN_HERE = 'folkmoot.been-here';
 
 export class Keep {
   readonly #storage: KeyValue | undefined;
+  /** What storage has refused, as it is written there: it lives as long as the tab. */
+  readonly #refused = new Map<string, string>();
 
   constructor(storage: KeyValue | undefined) {
     this.#storage = storage;
@@ -86,12 +100,21 @@ export class Keep {
     this.#write(leftOf(user), Date.now());
   }
 
-  draft(user: UserId, room: RoomId): string {
-    return this.#read<string>(draftOf(user, room)) ?? '';
+  /** By its key. */
+  draft(key: string): string {
+    return this.#read<string>(key) ?? '';
   }
 
-  setDraft(user: UserId, room: RoomId, draft: string): void {
-    this.#write(draftOf(user, room), draft === '' ? undefined : draft);
+  setDraft(key: string, draft: string): void {
+    this.#write(key, draft === '' ? undefined : draft);
+  }
+
+  edit(user: UserId, room: RoomId): KeptEdit | undefined {
+    return this.#read<KeptEdit>(editOf(user, room));
+  }
+
+  setEdit(user: UserId, room: RoomId, edit: KeptEdit | undefined): void {
+    this.#write(editOf(user, room), edit);
   }
 
   /** The message that a draft answers. */
@@ -141,7 +164,7 @@ export class Keep {
 
   #read<T>(key: string): T | undefined {
     try {
-      const text = this.#storage?.getItem(key);
+      const text = this.#refused.get(key) ?? this.#storage?.getItem(key);
       return text === null || text === undefined ? undefined : (JSON.parse(text) as T);
     } catch {
       return undefined;
@@ -150,13 +173,17 @@ export class Keep {
 
   /** Where storage is full or forbidden, the value lives as long as the tab. */
   #write(key: string, value: unknown): boolean {
+    this.#refused.delete(key);
+    const text = value === undefined ? undefined : JSON.stringify(value);
     try {
-      if (value === undefined) this.#storage?.removeItem(key);
-      else this.#storage?.setItem(key, JSON.stringify(value));
-      return this.#storage !== undefined;
+      if (text === undefined) this.#storage?.removeItem(key);
+      else this.#storage?.setItem(key, text);
+      if (this.#storage !== undefined) return true;
     } catch {
-      return false;
+      // Told by what is returned.
     }
+    if (text !== undefined) this.#refused.set(key, text);
+    return false;
   }
 
   #all<T>(prefix: string): T[] {
