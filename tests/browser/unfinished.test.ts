@@ -1,7 +1,7 @@
 //! What one has begun and not sent is not lost, whatever comes between: a reload, another room, a word that is still being
 //! composed, a mute. And what cannot be sent at all says so.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
@@ -204,6 +204,29 @@ describe('a text that is too long for a message', () => {
     await astrid.page.getByText('Ready to send').waitFor();
     await astrid.composer.press('Enter');
     await bo.page.getByRole('button', { name: /message\.txt/ }).waitFor();
+  });
+});
+
+describe('a file that is gone from the disk', () => {
+  it('holds_up_nothing_that_is_said_after_its_message', async () => {
+    const file = path.join(tmpdir(), `folkmoot-gone-${process.pid}.txt`);
+    await writeFile(file, 'as it was chosen');
+    const pending = (words: string) => astrid.page.locator('[data-pending]').filter({ hasText: words });
+    await astrid.context.setOffline(true);
+    await astrid.page.locator('[data-connection="offline"]').waitFor({ state: 'attached' });
+    const chooser = astrid.page.waitForEvent('filechooser');
+    await astrid.page.getByRole('button', { name: /^Attach files/ }).click();
+    await (await chooser).setFiles(file);
+    await astrid.page.getByRole('list', { name: 'Attachments' }).getByText(path.basename(file)).waitFor();
+    await astrid.say('with a file that goes');
+    await astrid.say('words behind it');
+    await pending('words behind it').waitFor();
+    await rm(file);
+    await astrid.context.setOffline(false);
+    await bo.message('words behind it').waitFor();
+    await pending('with a file that goes').getByText('Not sent: a file was changed or removed').waitFor();
+    await pending('with a file that goes').getByRole('button', { name: 'Discard' }).click();
+    await astrid.allSent();
   });
 });
 
