@@ -149,6 +149,7 @@ export class Folkmoot {
     }
     this.keep.endSession(session);
     await this.#end(true);
+    this.keep.forget(session.user.id);
     this.router.go({ name: 'home' });
     this.toast = { text: this.strings.account_deleted, stays: true };
   }

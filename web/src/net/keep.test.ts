@@ -68,6 +68,25 @@ describe('a draft', () => {
   });
 });
 
+describe('somebody whose account is deleted', () => {
+  it('leaves_nothing_behind_and_takes_nothing_of_others', () => {
+    const shared = storage();
+    const keep = new Keep(shared);
+    for (const user of ['u', 'v']) {
+      keep.setDraft(draftOf(user, 'r'), 'half a sentence');
+      keep.setDraft(draftOf(user, 'r', 1), 'half an answer');
+      keep.setEdit(user, 'r', { seq: 1, at: 1, body: 'half an edit' });
+      keep.setUnsent(user, 'k', { key: 'k', room: 'r', body: 'b', created_at: 1, state: 'queued', attempts: 0 });
+      keep.setAnswering(user, 'r', { seq: 1, user: 'v', name: 'V', body: 'said by another' });
+      keep.opened(user, 'r');
+    }
+    const before = shared.length;
+    keep.forget('u');
+    expect(shared.length).toBe(before / 2);
+    expect([keep.draft(draftOf('v', 'r')), keep.unsent('v').length, keep.unsent('u').length]).toEqual(['half a sentence', 1, 0]);
+  });
+});
+
 describe('a session', () => {
   it('is_forgotten_once_it_has_ended', () => {
     const keep = new Keep(storage());

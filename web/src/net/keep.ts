@@ -162,6 +162,11 @@ export class Keep {
     this.#write(`folkmoot.preference.${name}`, value);
   }
 
+  /** Everything of somebody whose account is gone. */
+  forget(user: UserId): void {
+    for (const key of this.#keys()) if (key.split('.').includes(user)) this.#write(key, undefined);
+  }
+
   #read<T>(key: string): T | undefined {
     try {
       const text = this.#refused.get(key) ?? this.#storage?.getItem(key);
@@ -187,13 +192,11 @@ export class Keep {
   }
 
   #all<T>(prefix: string): T[] {
-    const found: T[] = [];
-    for (let index = 0; index < (this.#storage?.length ?? 0); index += 1) {
-      const key = this.#storage?.key(index);
-      const value = key?.startsWith(prefix) ? this.#read<T>(key) : undefined;
-      if (value !== undefined) found.push(value);
-    }
-    return found;
+    return this.#keys().flatMap((key) => (key.startsWith(prefix) ? (this.#read<T>(key) ?? []) : []));
+  }
+
+  #keys(): string[] {
+    return Array.from({ length: this.#storage?.length ?? 0 }, (_, index) => this.#storage?.key(index) ?? '');
   }
 }
 
