@@ -66,6 +66,8 @@ describe('an account that is deleted', () => {
     await chidi.joinBy(await astrid.invite(), 'Chidi Obi');
     await chidi.say('My last words');
     await bo.message('My last words').getByText('Chidi Obi').first().waitFor();
+    await chidi.composer.fill('Half a sentence');
+    const user = await chidi.page.evaluate(() => (JSON.parse(localStorage.getItem('folkmoot.session') ?? '{}') as { user: { id: string } }).user.id);
     await chidi.page.getByRole('button', { name: /^Account:/ }).click();
     const dialog = chidi.page.getByRole('dialog', { name: 'Account' });
     await dialog.getByRole('button', { name: 'Delete account' }).click();
@@ -77,6 +79,8 @@ describe('an account that is deleted', () => {
     await chidi.page.getByText('Your account was deleted.').waitFor();
     await chidi.page.getByRole('button', { name: 'Sign in', exact: true }).first().waitFor();
     expect(await chidi.page.getByText(/signed out/i).count()).toBe(0);
+    // Nor is anything left of it at the browser.
+    expect(await chidi.page.evaluate((id) => Object.keys(localStorage).filter((key) => key.includes(id)), user)).toEqual([]);
     await chidi.context.close();
   });
 

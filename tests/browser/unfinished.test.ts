@@ -1,7 +1,7 @@
 //! What one has begun and not sent is not lost, whatever comes between: a reload, another room, a word that is still being
 //! composed, a mute. And what cannot be sent at all says so.
 
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 
@@ -110,6 +110,70 @@ describe('an edit that is being made', () => {
   });
 });
 
+describe('an edit that is being made in one of two tabs', () => {
+  it('is_kept_through_a_reload_and_over_in_both_once_it_is_saved', async () => {
+    await astrid.act('No typo in here', 'Edit');
+    const field = astrid.page.getByRole('textbox', { name: 'Edit message' });
+    await field.fill('Kept to its last letter.');
+    await astrid.page.reload();
+    await expect.poll(() => field.inputValue()).toBe('Kept to its last letter.');
+    const other = await astrid.context.newPage();
+    await other.goto(astrid.page.url());
+    const there = other.getByRole('textbox', { name: 'Edit message' });
+    await expect.poll(() => there.inputValue()).toBe('Kept to its last letter.');
+    await there.press('Enter');
+    await bo.message('Kept to its last letter').waitFor();
+    await field.waitFor({ state: 'detached' });
+    await astrid.page.reload();
+    await astrid.message('Kept to its last letter').waitFor();
+    expect(await field.count()).toBe(0);
+    await other.close();
+  });
+});
+
+describe('an answer that is begun in a thread', () => {
+  it('is_kept_through_a_reload_in_its_thread_and_gone_once_it_is_sent', async () => {
+    const field = astrid.page.getByRole('complementary', { name: 'Thread' }).getByRole('textbox');
+    await astrid.act('Kept to its last', 'Show thread');
+    await field.fill('Half an answer');
+    await astrid.page.reload();
+    await astrid.message('Kept to its last').waitFor();
+    await astrid.act('Who has the keys', 'Show thread');
+    await expect.poll(() => field.inputValue()).toBe('');
+    await astrid.act('Kept to its last', 'Show thread');
+    await expect.poll(() => field.inputValue()).toBe('Half an answer');
+    // That of the room is another one.
+    expect(await astrid.composer.inputValue()).toBe('');
+    await field.press('Enter');
+    await bo.message('Half an answer').waitFor();
+    await astrid.page.reload();
+    await astrid.act('Kept to its last', 'Show thread');
+    await expect.poll(() => field.inputValue()).toBe('');
+    await astrid.page.getByRole('complementary', { name: 'Thread' }).getByRole('button', { name: 'Close' }).click();
+  });
+});
+
+describe('a draft in a browser that keeps no more', () => {
+  it('is_there_when_one_comes_back_from_another_room', async () => {
+    const other = await astrid.context.newPage();
+    await other.addInitScript(() => {
+      Storage.prototype.setItem = () => {
+        throw new DOMException('full', 'QuotaExceededError');
+      };
+    });
+    await other.goto(astrid.page.url());
+    const composer = other.locator('#composer');
+    await composer.fill('Nowhere else.');
+    for (const room of ['Workshop', 'Harbour']) {
+      await other.getByRole('link', { name: room }).click();
+      await other.getByRole('heading', { name: room, level: 1 }).waitFor();
+    }
+    await expect.poll(() => composer.inputValue()).toBe('Nowhere else.');
+    await composer.fill('');
+    await other.close();
+  });
+});
+
 describe('who is muted', () => {
   it('writes_again_when_that_ends_without_doing_anything', async () => {
     const room = openRoomOf(astrid.page);
@@ -140,6 +204,29 @@ describe('a text that is too long for a message', () => {
     await astrid.page.getByText('Ready to send').waitFor();
     await astrid.composer.press('Enter');
     await bo.page.getByRole('button', { name: /message\.txt/ }).waitFor();
+  });
+});
+
+describe('a file that is gone from the disk', () => {
+  it('holds_up_nothing_that_is_said_after_its_message', async () => {
+    const file = path.join(tmpdir(), `folkmoot-gone-${process.pid}.txt`);
+    await writeFile(file, 'as it was chosen');
+    const pending = (words: string) => astrid.page.locator('[data-pending]').filter({ hasText: words });
+    await astrid.context.setOffline(true);
+    await astrid.page.locator('[data-connection="offline"]').waitFor({ state: 'attached' });
+    const chooser = astrid.page.waitForEvent('filechooser');
+    await astrid.page.getByRole('button', { name: /^Attach files/ }).click();
+    await (await chooser).setFiles(file);
+    await astrid.page.getByRole('list', { name: 'Attachments' }).getByText(path.basename(file)).waitFor();
+    await astrid.say('with a file that goes');
+    await astrid.say('words behind it');
+    await pending('words behind it').waitFor();
+    await rm(file);
+    await astrid.context.setOffline(false);
+    await bo.message('words behind it').waitFor();
+    await pending('with a file that goes').getByText('Not sent: a file was changed or removed').waitFor();
+    await pending('with a file that goes').getByRole('button', { name: 'Discard' }).click();
+    await astrid.allSent();
   });
 });
 

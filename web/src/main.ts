@@ -6,6 +6,7 @@ import { browserStorage, Keep } from './net/keep';
 import './styles/tokens.css';
 import './styles/base.css';
 import './styles/message.css';
+import './styles/forced.css';
 
 const target = document.getElementById('app');
 if (!target) throw new Error('the page has no #app');

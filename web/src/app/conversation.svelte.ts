@@ -8,6 +8,7 @@ import { expired, noticed, NOBODY, type Typists } from '../model/typing';
 import type { RoomEvent } from '../protocol/events';
 import { HISTORY_PAGE_MAX } from '../protocol/generated/limits';
 import type { MemberView, MessageView, ReplyRef, RoomId, RoomView, UserId } from '../protocol/generated/chat';
+import type { KeptEdit } from '../net/keep';
 import type { Link } from './link.svelte';
 import type { Draft } from './uploads.svelte';
 
@@ -41,8 +42,6 @@ export class Conversation {
   threadOf = $state<number>();
   /** Rises when an answer may have come, gone or changed. */
   threadVersion = $state(0);
-  /** What is being written in threads, by their first message. */
-  threadDrafts = $state.raw<ReadonlyMap<number, string>>(new Map());
   /** Events were lost and what is on screen was fetched again. */
   refetched = $state(false);
   loadFailed = $state(false);
@@ -57,7 +56,7 @@ export class Conversation {
   /** The number of the message that is being edited in place. */
   editing = $state<number>();
   /** What it is being changed to. */
-  edit: { seq: number; body: string } | undefined;
+  edit: KeptEdit | undefined;
   readonly #link: Link;
   readonly #me: UserId;
   #wanted: SeqRange | undefined;
@@ -88,6 +87,24 @@ export class Conversation {
   /** Something new came while the person looked away: the line stands where they left off. */
   leftOffAt(readSeq: number): void {
     if (this.newAfter === undefined || this.newAfter < readSeq) this.newAfter = readSeq;
+  }
+
+  /** An edit that an earlier page had begun. */
+  resumeEdit(kept: KeptEdit | undefined): void {
+    if (this.edit || !kept) return;
+    this.edit = kept;
+    this.editing = kept.seq;
+  }
+
+  /** Shows the field in which a message is changed. */
+  beginEdit({ seq, at }: MessageView): void {
+    // Of a message that a restored server has lost, and whose number another one has now.
+    if (this.edit?.seq === seq && this.edit.at !== at) this.edit = undefined;
+    this.editing = seq;
+  }
+
+  isEditing({ seq, at }: MessageView): boolean {
+    return this.editing === seq && (this.edit?.seq !== seq || this.edit.at === at);
   }
 
   addArchived(messages: readonly MessageView[]): void {
@@ -122,6 +139,7 @@ export class Conversation {
     if (isLost(this.newAfter)) this.newAfter = undefined;
     if (isLost(this.replyTo?.seq)) this.replyTo = undefined;
     if (isLost(this.editing)) this.editing = undefined;
+    if (isLost(this.edit?.seq)) this.edit = undefined;
     if (isLost(this.threadOf)) this.threadOf = undefined;
     this.version += 1;
   }

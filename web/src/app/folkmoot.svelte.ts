@@ -3,7 +3,7 @@
 import { getContext, setContext } from 'svelte';
 
 import { changePassword, deleteAccount, resetPassword, setPicture, setupState, setUp, signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
-import { Keep, type KeptSession } from '../net/keep';
+import { saysEnded, type Keep, type KeptSession } from '../net/keep';
 import { titleOf } from '../model/rooms';
 import { NoReply } from '../protocol/errors';
 import type { AccountDelete, Attachment, LeaveReason, MemberView, MessageView, PasswordChange, PasswordReset, RoomId, RoomView, SetupCreate, SetupState, SignedIn, UserId } from '../protocol/generated/chat';
@@ -83,6 +83,7 @@ export class Folkmoot {
     this.preferences = new Preferences(keep);
     this.brand = new Brand(keep);
     this.notifier = new Notifier((room, seq) => this.router.go({ name: 'room', room, seq }));
+    window.addEventListener('storage', (event) => this.#onStorage(event));
     const session = keep.session();
     if (!session) return;
     this.#begin(session);
@@ -148,6 +149,7 @@ export class Folkmoot {
     }
     this.keep.endSession(session);
     await this.#end(true);
+    this.keep.forget(session.user.id);
     this.router.go({ name: 'home' });
     this.toast = { text: this.strings.account_deleted, stays: true };
   }
@@ -155,10 +157,11 @@ export class Folkmoot {
   async signOut(): Promise<void> {
     const session = this.#session;
     if (session) this.keep.endSession(session);
-    await this.#end(true);
+    const ended = this.#end(true);
     this.router.go({ name: 'home' });
-    // The token is forgotten here either way; the server forgets it when it can be reached.
+    // Behind nothing: the page may be closed now. The token is forgotten here also where the server is not reached.
     if (session) await signOut(session.token).catch(() => undefined);
+    await ended;
   }
 
   announce(text: string): void {
@@ -221,6 +224,12 @@ export class Folkmoot {
     const { room_was_deleted, removed_from } = this.strings;
     const news = reason === 'deleted' ? room_was_deleted(titleOf(view)) : removed_from(titleOf(view), reason);
     this.toast = { text: news, stays: true };
+  }
+
+  /** Another tab has signed out, or heard before this one that the session has ended. */
+  #onStorage(event: StorageEvent): void {
+    const session = this.#session;
+    if (session && saysEnded(event, session)) void this.#onTokenRejected(session);
   }
 
   async #onTokenRejected(session: KeptSession): Promise<void> {

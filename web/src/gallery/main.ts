@@ -7,6 +7,7 @@ import { Keep } from '../net/keep';
 import '../styles/tokens.css';
 import '../styles/base.css';
 import '../styles/message.css';
+import '../styles/forced.css';
 import Gallery from './Gallery.svelte';
 
 const target = document.getElementById('app');

@@ -43,7 +43,7 @@ export function signIn(credentials: Credentials): Promise<SignedIn> {
 }
 
 export async function signOut(token: string): Promise<void> {
-  await request<undefined>('DELETE', '/api/v1/sessions/current', { token });
+  await request<undefined>('DELETE', '/api/v1/sessions/current', { token, keepalive: true });
 }
 
 export function lookAtInvite(code: string): Promise<InvitePreview> {
@@ -82,13 +82,15 @@ interface Options {
   /** A body that is no JSON. */
   bytes?: Blob;
   token?: string;
+  /** It arrives though the page is closed meanwhile. */
+  keepalive?: boolean;
 }
 
-export async function request<T>(method: string, path: string, { body, bytes, token }: Options): Promise<T> {
+export async function request<T>(method: string, path: string, { body, bytes, token, keepalive = false }: Options): Promise<T> {
   const headers: Record<string, string> = {};
   if (body !== undefined) headers['content-type'] = 'application/json';
   if (token !== undefined) headers['authorization'] = `Bearer ${token}`;
-  const init: RequestInit = { method, headers, credentials: 'omit' };
+  const init: RequestInit = { method, headers, credentials: 'omit', keepalive };
   if (body !== undefined) init.body = JSON.stringify(body);
   if (bytes !== undefined) init.body = bytes;
   const response = await fetch(path, init).catch((cause: unknown) => {

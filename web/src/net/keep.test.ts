@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 
-import { Keep, type KeptSession, type KeyValue } from './keep';
+import { draftOf, Keep, saysEnded, type KeptSession, type KeyValue } from './keep';
 
 /** As a browser's, in memory. */
 function storage(): KeyValue {
@@ -37,6 +37,56 @@ describe('an unsent message', () => {
   });
 });
 
+describe('a draft', () => {
+  const full = { ...storage(), setItem: () => { throw new Error('quota'); } };
+
+  it.each([['full', full], ['forbidden', undefined]])('lives_as_long_as_the_tab_where_storage_is_%s', (_why, kept) => {
+    const keep = new Keep(kept);
+    keep.setDraft('k', 'half a sentence');
+    expect([keep.draft('k'), new Keep(kept).draft('k')]).toEqual(['half a sentence', '']);
+    keep.setDraft('k', '');
+    expect(keep.draft('k')).toBe('');
+  });
+
+  it('is_what_storage_took_last_once_it_takes_things_again', () => {
+    const shared = storage();
+    let isFull = true;
+    const setItem = (key: string, value: string) => {
+      if (isFull) throw new Error('quota');
+      shared.setItem(key, value);
+    };
+    const keep = new Keep({ ...shared, setItem });
+    keep.setDraft('k', 'refused');
+    isFull = false;
+    keep.setDraft('k', 'taken');
+    new Keep(shared).setDraft('k', 'by another tab');
+    expect(keep.draft('k')).toBe('by another tab');
+  });
+
+  it('of_a_thread_is_another_than_that_of_its_room', () => {
+    expect(new Set([draftOf('u', 'r'), draftOf('u', 'r', 1), draftOf('u', 'r', 12)]).size).toBe(3);
+  });
+});
+
+describe('somebody whose account is deleted', () => {
+  it('leaves_nothing_behind_and_takes_nothing_of_others', () => {
+    const shared = storage();
+    const keep = new Keep(shared);
+    for (const user of ['u', 'v']) {
+      keep.setDraft(draftOf(user, 'r'), 'half a sentence');
+      keep.setDraft(draftOf(user, 'r', 1), 'half an answer');
+      keep.setEdit(user, 'r', { seq: 1, at: 1, body: 'half an edit' });
+      keep.setUnsent(user, 'k', { key: 'k', room: 'r', body: 'b', created_at: 1, state: 'queued', attempts: 0 });
+      keep.setAnswering(user, 'r', { seq: 1, user: 'v', name: 'V', body: 'said by another' });
+      keep.opened(user, 'r');
+    }
+    const before = shared.length;
+    keep.forget('u');
+    expect(shared.length).toBe(before / 2);
+    expect([keep.draft(draftOf('v', 'r')), keep.unsent('v').length, keep.unsent('u').length]).toEqual(['half a sentence', 1, 0]);
+  });
+});
+
 describe('a session', () => {
   it('is_forgotten_once_it_has_ended', () => {
     const keep = new Keep(storage());
@@ -53,5 +103,13 @@ describe('a session', () => {
     one.setSession(session('second'));
     other.endSession(session('first'));
     expect(one.session()?.token).toBe('second');
+  });
+
+  it('is_said_to_have_ended_to_the_tabs_that_share_it_and_to_no_other', () => {
+    const change = { key: 'folkmoot.session', oldValue: JSON.stringify(session('first')), newValue: null };
+    expect(saysEnded(change, session('first'))).toBe(true);
+    expect(saysEnded(change, session('second'))).toBe(false);
+    expect(saysEnded({ ...change, newValue: JSON.stringify(session('second')) }, session('first'))).toBe(false);
+    expect(saysEnded({ ...change, key: 'folkmoot.been-here' }, session('first'))).toBe(false);
   });
 });

@@ -11,14 +11,31 @@ export interface KeptSession {
   device: string;
 }
 
+/** A message that is being changed: where it stands, when it was said, and what it is to say. */
+export interface KeptEdit {
+  seq: number;
+  at: number;
+  body: string;
+}
+
 /** The name of the database in which a user's rooms are kept. */
 export function archiveOf(user: UserId): string {
   return `folkmoot.${user}`;
 }
 
-/** The key under which a room's draft is kept; other tabs hear of it by this name. */
-export function draftOf(user: UserId, room: RoomId): string {
-  return `folkmoot.draft.${user}.${room}`;
+/** The key under which a draft is kept, of a room or of one of its threads; other tabs hear of it by this name. */
+export function draftOf(user: UserId, room: RoomId, thread?: number): string {
+  return `folkmoot.draft.${user}.${room}${thread === undefined ? '' : `.${thread}`}`;
+}
+
+/** The key under which it is kept what a room's message is being changed to. */
+export function editOf(user: UserId, room: RoomId): string {
+  return `folkmoot.edit.${user}.${room}`;
+}
+
+/** Whether a change of the storage says that a session has ended. */
+export function saysEnded({ key, oldValue, newValue }: Pick<StorageEvent, 'key' | 'oldValue' | 'newValue'>, { token }: KeptSession): boolean {
+  return key === SESSION && newValue === null && oldValue?.includes(token) === true;
 }
 
 /** The keys under which a user's unsent messages are kept, up to those of the messages. */
@@ -42,6 +59,8 @@ const BEEN_HERE = 'folkmoot.been-here';
 
 export class Keep {
   readonly #storage: KeyValue | undefined;
+  /** What storage has refused, as it is written there: it lives as long as the tab. */
+  readonly #refused = new Map<string, string>();
 
   constructor(storage: KeyValue | undefined) {
     this.#storage = storage;
@@ -81,12 +100,21 @@ export class Keep {
     this.#write(leftOf(user), Date.now());
   }
 
-  draft(user: UserId, room: RoomId): string {
-    return this.#read<string>(draftOf(user, room)) ?? '';
+  /** By its key. */
+  draft(key: string): string {
+    return this.#read<string>(key) ?? '';
   }
 
-  setDraft(user: UserId, room: RoomId, draft: string): void {
-    this.#write(draftOf(user, room), draft === '' ? undefined : draft);
+  setDraft(key: string, draft: string): void {
+    this.#write(key, draft === '' ? undefined : draft);
+  }
+
+  edit(user: UserId, room: RoomId): KeptEdit | undefined {
+    return this.#read<KeptEdit>(editOf(user, room));
+  }
+
+  setEdit(user: UserId, room: RoomId, edit: KeptEdit | undefined): void {
+    this.#write(editOf(user, room), edit);
   }
 
   /** The message that a draft answers. */
@@ -134,9 +162,14 @@ export class Keep {
     this.#write(`folkmoot.preference.${name}`, value);
   }
 
+  /** Everything of somebody whose account is gone. */
+  forget(user: UserId): void {
+    for (const key of this.#keys()) if (key.split('.').includes(user)) this.#write(key, undefined);
+  }
+
   #read<T>(key: string): T | undefined {
     try {
-      const text = this.#storage?.getItem(key);
+      const text = this.#refused.get(key) ?? this.#storage?.getItem(key);
       return text === null || text === undefined ? undefined : (JSON.parse(text) as T);
     } catch {
       return undefined;
@@ -145,23 +178,25 @@ export class Keep {
 
   /** Where storage is full or forbidden, the value lives as long as the tab. */
   #write(key: string, value: unknown): boolean {
+    this.#refused.delete(key);
+    const text = value === undefined ? undefined : JSON.stringify(value);
     try {
-      if (value === undefined) this.#storage?.removeItem(key);
-      else this.#storage?.setItem(key, JSON.stringify(value));
-      return this.#storage !== undefined;
+      if (text === undefined) this.#storage?.removeItem(key);
+      else this.#storage?.setItem(key, text);
+      if (this.#storage !== undefined) return true;
     } catch {
-      return false;
+      // Told by what is returned.
     }
+    if (text !== undefined) this.#refused.set(key, text);
+    return false;
   }
 
   #all<T>(prefix: string): T[] {
-    const found: T[] = [];
-    for (let index = 0; index < (this.#storage?.length ?? 0); index += 1) {
-      const key = this.#storage?.key(index);
-      const value = key?.startsWith(prefix) ? this.#read<T>(key) : undefined;
-      if (value !== undefined) found.push(value);
-    }
-    return found;
+    return this.#keys().flatMap((key) => (key.startsWith(prefix) ? (this.#read<T>(key) ?? []) : []));
+  }
+
+  #keys(): string[] {
+    return Array.from({ length: this.#storage?.length ?? 0 }, (_, index) => this.#storage?.key(index) ?? '');
   }
 }
 

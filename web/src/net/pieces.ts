@@ -35,6 +35,8 @@ export class UploadInPieces {
         at = await this.#ask('POST', `/api/v1/rooms/${room}/uploads?${query}`);
         this.#pace.answered(performance.now() - begun);
         this.#id = at.id;
+        if (this.#request.signal.aborted) this.#cancel();
+        this.#request.signal.throwIfAborted();
       }
       onprogress(at.offset / file.size);
       at = await this.#sendPiece(at.offset);
@@ -80,10 +82,8 @@ export class UploadInPieces {
     return sendBytes<Attachment>('POST', path, file, this.#request, (sent) => onprogress(sent / file.size));
   }
 
-  async #ask(method: string, path: string): Promise<UploadProgress> {
-    const answer = await request<UploadProgress>(method, path, { token: this.#request.token });
-    this.#request.signal.throwIfAborted();
-    return answer;
+  #ask(method: string, path: string): Promise<UploadProgress> {
+    return request<UploadProgress>(method, path, { token: this.#request.token });
   }
 
   /** It is not wanted any more; what the server does not hear it finds out by waiting. */

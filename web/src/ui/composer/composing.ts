@@ -112,6 +112,6 @@ export class Composing {
     const last = newest.findLast((message) => message.user === chat.me.id && !message.deleted);
     if (!last) return;
     event.preventDefault();
-    conversation.editing = last.seq;
+    conversation.beginEdit(last);
   }
 }

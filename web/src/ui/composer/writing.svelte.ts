@@ -6,31 +6,36 @@ import { tick } from 'svelte';
 import type { Chat } from '../../app/chat.svelte';
 import type { Conversation } from '../../app/conversation.svelte';
 import type { Folkmoot } from '../../app/folkmoot.svelte';
+import { KeptDraft } from '../../app/kept_draft.svelte';
 import type { Selected } from '../../model/formatting';
 import { draftOf } from '../../net/keep';
 import { TYPING_REPEAT_MS } from '../../model/typing';
 import { BODY_CHARS_MAX } from '../../protocol/generated/limits';
 
-const DRAFT_MS = 300;
-
 export class Writing {
-  body = $state('');
   cursor = $state(0);
   field = $state.raw<HTMLTextAreaElement>();
   readonly #folkmoot: Folkmoot;
   readonly #chat: Chat;
   readonly #conversation: Conversation;
-  /** The draft as this tab last saved or read it. */
-  #kept: string;
+  readonly #draft: KeptDraft;
   #typingSince = -Infinity;
-  #saving: ReturnType<typeof setTimeout> | undefined;
 
   constructor(folkmoot: Folkmoot, chat: Chat, conversation: Conversation) {
     this.#folkmoot = folkmoot;
     this.#chat = chat;
     this.#conversation = conversation;
-    this.body = this.#kept = folkmoot.keep.draft(chat.me.id, conversation.room);
+    this.#draft = new KeptDraft(folkmoot.keep, draftOf(chat.me.id, conversation.room));
     conversation.replyTo ??= folkmoot.keep.answering(chat.me.id, conversation.room);
+    conversation.resumeEdit(folkmoot.keep.edit(chat.me.id, conversation.room));
+  }
+
+  get body(): string {
+    return this.#draft.body;
+  }
+
+  set body(body: string) {
+    this.#draft.body = body;
   }
 
   get left(): number {
@@ -54,34 +59,14 @@ export class Writing {
     this.#folkmoot.keep.setAnswering(this.#chat.me.id, room, replyTo);
   }
 
-  /** To be called from an effect: saves the draft when the room is left, and when the page is; and follows what another
-   * tab did to it, unless one goes on writing in this one. */
+  /** To be called from an effect. */
   keepDraft(): () => void {
-    const stop = new AbortController();
-    const { signal } = stop;
-    const key = draftOf(this.#chat.me.id, this.#conversation.room);
-    window.addEventListener('pagehide', () => this.saveDraft(), { signal });
-    window.addEventListener('storage', (event) => {
-      if (event.key !== key || this.body !== this.#kept) return;
-      this.body = this.#kept = this.#folkmoot.keep.draft(this.#chat.me.id, this.#conversation.room);
-    }, { signal });
-    return () => {
-      stop.abort();
-      this.saveDraft();
-    };
-  }
-
-  saveDraft(): void {
-    clearTimeout(this.#saving);
-    if (this.body === this.#kept) return;
-    this.#kept = this.body;
-    this.#folkmoot.keep.setDraft(this.#chat.me.id, this.#conversation.room, this.body);
+    return this.#draft.follow();
   }
 
   typed(): void {
     this.cursor = this.field?.selectionStart ?? 0;
-    clearTimeout(this.#saving);
-    this.#saving = setTimeout(() => this.saveDraft(), DRAFT_MS);
+    this.#draft.typed();
     this.tellTyping(this.body.trim() !== '');
   }
 
@@ -109,7 +94,7 @@ export class Writing {
     conversation.newAfter = undefined;
     this.#typingSince = -Infinity;
     this.body = '';
-    this.saveDraft();
+    this.#draft.save();
   }
 
   /** Replaces the text between two places, and puts the selection where it belongs. */

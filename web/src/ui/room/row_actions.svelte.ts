@@ -54,7 +54,7 @@ export class RowActions {
   }
 
   get edit(): (() => void) | undefined {
-    return this.mine ? this.#writable((message, { conversation }) => (conversation.editing = message.seq)) : undefined;
+    return this.mine ? this.#writable((message, { conversation }) => conversation.beginEdit(message)) : undefined;
   }
 
   get pin(): (() => void) | undefined {
