@@ -21,6 +21,8 @@ use crate::outbox::Outbox;
 
 /// Of both ends, so that a socket is full after a few messages. The kernel takes somewhat more.
 const BUFFER_BYTES: u32 = 4 * 1024;
+/// Of many at once: whose window closes with so little in it may wait minutes for a probe of TCP.
+const BUFFER_BYTES_OF_MANY: u32 = 64 * 1024;
 
 /// A connection as a server has it, and its client.
 struct Line {
@@ -32,11 +34,16 @@ struct Line {
 
 impl Line {
     async fn open(format: Format, queue_bytes_max: usize) -> Self {
-        Self::with(format, queue_bytes_max, Carriers::new().for_newcomer()).await
+        let sockets = sockets(BUFFER_BYTES).await;
+        Self::over(sockets, format, queue_bytes_max, Carriers::new().for_newcomer()).await
     }
 
-    async fn with(format: Format, queue_bytes_max: usize, carrier: Arc<Carrier>) -> Self {
-        let (server, client) = sockets().await;
+    async fn over(
+        (server, client): (TcpStream, TcpStream),
+        format: Format,
+        queue_bytes_max: usize,
+        carrier: Arc<Carrier>,
+    ) -> Self {
         let (read, write_half) = server.into_split();
         let write_half = Arc::new(write_half);
         let outbox = Outbox::over(write_half.clone(), format, queue_bytes_max, carrier);
@@ -61,13 +68,13 @@ impl Line {
     }
 }
 
-async fn sockets() -> (TcpStream, TcpStream) {
+async fn sockets(buffer_bytes: u32) -> (TcpStream, TcpStream) {
     let listening = TcpSocket::new_v4().unwrap();
-    listening.set_send_buffer_size(BUFFER_BYTES).unwrap();
+    listening.set_send_buffer_size(buffer_bytes).unwrap();
     listening.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener: TcpListener = listening.listen(1).unwrap();
     let connecting = TcpSocket::new_v4().unwrap();
-    connecting.set_recv_buffer_size(BUFFER_BYTES).unwrap();
+    connecting.set_recv_buffer_size(buffer_bytes).unwrap();
     let address = listener.local_addr().unwrap();
     let (accepted, client) = tokio::join!(listener.accept(), connecting.connect(address));
     (accepted.unwrap().0, client.unwrap())
@@ -227,31 +234,38 @@ async fn a_client_that_is_gone_ends_its_connection() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_connections_told_from_many_threads_hear_all_in_order() {
+    // More than the buffers of both ends take, so that sockets are full meanwhile.
+    const SAID: usize = 3_000;
     let carriers = Carriers::new();
     let mut lines = Vec::new();
     for _ in 0..50 {
-        let carrier = carriers.for_newcomer();
-        lines.push(Line::with(Format::Json, 1 << 22, carrier).await);
+        let (sockets, carrier) = (sockets(BUFFER_BYTES_OF_MANY).await, carriers.for_newcomer());
+        lines.push(Line::over(sockets, Format::Json, 1 << 22, carrier).await);
     }
     let outboxes: Vec<_> = lines.iter().map(|line| line.outbox.clone()).collect();
     let telling = outboxes.chunks(10).map(|outboxes| {
         let outboxes = outboxes.to_vec();
         tokio::spawn(async move {
-            for number in 0..1_000 {
+            let mut were_full = 0;
+            for number in 0..SAID {
                 outboxes.iter().for_each(|outbox| outbox.push(numbered(number, 100)));
                 if number % 7 == 0 {
+                    were_full += outboxes.iter().filter(|outbox| outbox.is_stuck()).count();
                     tokio::task::yield_now().await;
                 }
             }
             outboxes.iter().for_each(|outbox| outbox.close(DisconnectCode::Shutdown));
+            were_full
         })
     });
     let telling: Vec<_> = telling.collect();
     for line in &mut lines {
         let (heard, _) = line.read_all().await;
-        assert_eq!(numbers(&heard), (0..1_000).collect::<Vec<_>>());
+        assert_eq!(numbers(&heard), (0..SAID).collect::<Vec<_>>());
     }
+    let mut were_full = 0;
     for told in telling {
-        told.await.unwrap();
+        were_full += told.await.unwrap();
     }
+    assert!(were_full > 0, "no socket was full");
 }

@@ -15,11 +15,10 @@ use super::password;
 
 /// Hashes under way at once; the other cores are for those who chat.
 const AT_ONCE: usize = 2;
-/// Attempts that wait: a few seconds of work.
-const WAITING_MAX: usize = 130;
-/// Of one address, from which a whole company may come at once: half of all places. A right password
-/// may be repeated without end, and must leave places to others.
-const OF_ADDRESS_MAX: usize = 66;
+/// Attempts inside: a few seconds of work. Of one address, from which a whole company may come at
+/// once, as many as are left for others. A right password may be repeated without end, and a few who
+/// do that together must leave places, too.
+const INSIDE_MAX: usize = 132;
 
 #[derive(Debug)]
 pub(crate) struct PasswordPool {
@@ -78,11 +77,12 @@ impl PasswordPool {
     fn enter(&self, from: IpAddr) -> Result<Visitor<'_>, RpcError> {
         let mut inside = self.inside.lock();
         let of_address = inside.by_address.get(&from).copied().unwrap_or_default();
-        for (count, limit, whose) in [
-            (of_address, OF_ADDRESS_MAX, "from your address"),
-            (inside.all, AT_ONCE + WAITING_MAX, "in all"),
+        let left = INSIDE_MAX - inside.all;
+        for (is_full, limit, whose) in [
+            (left == 0, INSIDE_MAX, "in all"),
+            (of_address >= left, of_address, "from your address"),
         ] {
-            if count >= limit {
+            if is_full {
                 let text = format!(
                     "too many attempts to sign in at once: the limit is {limit} {whose}; try again \
                      in a moment"
@@ -124,13 +124,29 @@ mod tests {
     async fn a_flood_from_one_address_leaves_places_to_others() {
         let pool = PasswordPool::default();
         let visitors: Vec<_> = (0..200).filter_map(|_| pool.enter(address(1)).ok()).collect();
-        assert_eq!(visitors.len(), OF_ADDRESS_MAX);
+        assert_eq!(visitors.len(), INSIDE_MAX / 2);
         let refused = pool.enter(address(1)).err().unwrap();
         assert!(refused.message.contains("66 from your address"), "{refused:?}");
         assert!(pool.enter(address(2)).is_ok());
         drop(visitors);
         assert!(pool.inside.lock().by_address.is_empty());
         assert!(pool.enter(address(1)).is_ok(), "there is room again");
+    }
+
+    #[tokio::test]
+    async fn floods_from_a_few_addresses_leave_places_to_others() {
+        let pool = PasswordPool::default();
+        let all_of = |n| std::iter::from_fn(|| pool.enter(address(n)).ok()).collect::<Vec<_>>();
+        let mut visitors: Vec<_> = (1..=3).flat_map(all_of).collect();
+        for other in 100..110 {
+            visitors.push(pool.enter(address(other)).expect("there is a place"));
+        }
+        // A crowd takes all; the next place that is free is not theirs.
+        visitors.extend((4..200).flat_map(all_of));
+        assert!(pool.enter(address(300)).is_err());
+        drop(visitors.swap_remove(0));
+        assert!(pool.enter(address(1)).is_err());
+        assert!(pool.enter(address(300)).is_ok());
     }
 
     #[tokio::test]
@@ -149,7 +165,7 @@ mod tests {
         all_came.set(()).unwrap();
         let answers = flood.await;
         let served = answers.iter().filter(|answer| answer.is_ok()).count();
-        assert_eq!(served, AT_ONCE + WAITING_MAX);
+        assert_eq!(served, INSIDE_MAX);
         let refused = answers.into_iter().find_map(Result::err).unwrap();
         assert_eq!(refused.code, ErrorCode::TooManyRequests);
         assert_eq!(pool.run(address(0), || 7).await, Ok(7), "there is room again");

@@ -78,6 +78,7 @@ pub(crate) fn user_failure(error: UserError) -> RpcError {
         }
         UserError::Append(error) => append_failure(&error),
         UserError::Read(error) => read_failure(&error),
+        UserError::Control(error) => control_failure(&error),
     }
 }
 

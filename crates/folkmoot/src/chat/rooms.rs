@@ -159,11 +159,6 @@ pub(crate) async fn open_direct(by: &Identity, request: DirectOpen) -> Result<Ro
     let new = NewDirectRoom { id, opener: by.user, peer, at: by.server.now() };
     let direct = by.server.directory().open_direct_room(new).await;
     let direct = direct.map_err(|error| control_failure(&error))?;
-    by.server
-        .directory()
-        .show_room(by.user, direct.room)
-        .await
-        .map_err(|error| control_failure(&error))?;
     if direct.is_new {
         // Both are told, whatever becomes of the other: nobody else would tell them.
         let told = [peer, by.user].map(|user| {
@@ -186,7 +181,5 @@ pub(crate) async fn hide(by: &Identity, request: DirectHide) -> Result<(), RpcEr
         let text = "only direct conversations can be hidden; a room can be left";
         return Err(RpcError::new(ErrorCode::PermissionDenied, text));
     }
-    let hidden = by.server.directory().hide_room(by.user, room, summary.last_seq).await;
-    hidden.map_err(|error| control_failure(&error))?;
     user_answer(by.server.user(by.user).hide(room, summary.last_seq).await)
 }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use folkmoot_protocol::rpc::{MessageSend, RoomCreate};
+use folkmoot_protocol::rpc::{MessageSend, RoomCreate, RoomLeave};
 use folkmoot_protocol::{DeviceId, RoomId, Seq, UserId};
 
 use super::{Progress, Work, work};
@@ -206,6 +206,24 @@ async fn so_is_one_that_erases_what_was_said() {
 async fn a_cursor_that_moved_just_before_its_room_was_deleted_leaves_no_trace() {
     let scratch = Scratch::new("cursor");
     let (server, eve, room) = populated(&scratch.0).await;
+    rooms::delete(&eve, room).await.unwrap();
+    assert!(work(&server).await);
+    // Saves what has moved, as a few seconds would.
+    for user in [ANNA, EVE] {
+        server.user(user).stop().await;
+    }
+    server.embedded().barrier().await.unwrap();
+    assert_eq!(server.embedded().users_with_traces_of(room).await.unwrap(), []);
+    server.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nor_does_that_of_somebody_who_has_just_left() {
+    let scratch = Scratch::new("left");
+    let (server, eve, room) = populated(&scratch.0).await;
+    let anna = Identity::new(server.clone(), ANNA, DeviceId::from_u64(ANNA.as_u64()));
+    say(&anna, room, "4", "bye", None).await;
+    members::leave(&anna, RoomLeave { room }).await.unwrap();
     rooms::delete(&eve, room).await.unwrap();
     assert!(work(&server).await);
     // Saves what has moved, as a few seconds would.

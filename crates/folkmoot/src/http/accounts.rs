@@ -117,6 +117,7 @@ pub(crate) async fn change_password(
     signed: Signed,
     Valid(request): Valid<PasswordChange>,
 ) -> Result<StatusCode, Refused> {
+    signed.identity.count(|limits| &limits.changes)?;
     let PasswordChange { old, new, sign_out_others } = request;
     let (user, device) = (signed.identity.user, signed.identity.device);
     let guess = Guess::again(signed, old, from);
@@ -199,8 +200,9 @@ pub(crate) async fn sign_out(signed: Signed) -> Result<StatusCode, Refused> {
 }
 
 /// `GET /api/v1/me`.
-pub(crate) async fn me(signed: Signed) -> Json<UserView> {
-    Json(wire::user_view(signed.account))
+pub(crate) async fn me(signed: Signed) -> Result<Json<UserView>, Refused> {
+    signed.identity.count(|limits| &limits.questions)?;
+    Ok(Json(wire::user_view(signed.account)))
 }
 
 /// A device to sign in, and its token.

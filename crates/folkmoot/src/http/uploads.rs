@@ -62,11 +62,13 @@ pub(crate) async fn progress(
     signed: Signed,
     Path(id): Path<String>,
 ) -> Result<Json<UploadProgress>, Refused> {
+    signed.identity.count(|limits| &limits.questions)?;
     Ok(Json(of_user::progress(&signed.identity, upload_id(&id)?).await?))
 }
 
 /// `DELETE /api/v1/uploads/{id}`.
 pub(crate) async fn cancel(signed: Signed, Path(id): Path<String>) -> Result<StatusCode, Refused> {
+    signed.identity.count(|limits| &limits.changes)?;
     of_user::cancel(&signed.identity, upload_id(&id)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -163,8 +163,12 @@ impl Room {
         let now = now(ctx);
         let Some(state) = &mut self.state else { return };
         let record = state.commit(event, now);
-        if let RoomEvent::Edited { seq, .. } | RoomEvent::Deleted { seq, .. } = &record.event {
-            self.waiting.overtake(*seq);
+        match &record.event {
+            RoomEvent::Edited { seq, .. } | RoomEvent::Deleted { seq, .. } => {
+                self.waiting.overtake(*seq);
+            }
+            RoomEvent::Reaction { seq, emoji, on: true, .. } => self.waiting.react(*seq, emoji),
+            _ => {}
         }
         let logged = Record::Room(record.clone());
         let pending = Pending { record, client, unmentioned, reply, answers: Vec::new() };
@@ -337,7 +341,7 @@ impl Room {
 
     /// One of the two in a direct conversation blocks the other, or lifts the block.
     pub(crate) async fn set_blocked(&mut self, by: UserId, on: bool) {
-        self.set_block(by, on);
+        self.take_block(by, on).await;
     }
 
     /// The room is being deleted: nobody gets at it any more, and who looks at it is told.

@@ -34,8 +34,17 @@ impl Room {
         }
     }
 
+    /// One of the two has blocked the other, or lifted it. Two devices that do both at once are told
+    /// of in any order, so what is stored counts.
+    pub(super) async fn take_block(&mut self, by: UserId, told: bool) {
+        let Some((low, high)) = self.state.as_ref().and_then(|state| state.pair) else { return };
+        let other = if by == low { high } else { low };
+        let stored = self.ports.streams().has_blocked(by, other).await;
+        self.set_block(by, stored.unwrap_or(told));
+    }
+
     /// One of the two in a direct conversation blocks the other, or lifts the block.
-    pub(super) fn set_block(&mut self, by: UserId, on: bool) {
+    fn set_block(&mut self, by: UserId, on: bool) {
         if let Some(state) = &mut self.state {
             match on {
                 true => state.blockers.insert(by),

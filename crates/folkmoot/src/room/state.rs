@@ -60,6 +60,15 @@ impl Original {
         let mentions = message.mentions.clone();
         Self { quote, deleted: false, reactions: Vec::new(), mentions }
     }
+
+    /// Counts reactions that were given to it.
+    pub(super) fn note_reactions(&mut self, emoji: impl IntoIterator<Item = String>) {
+        for emoji in emoji {
+            if !self.reactions.contains(&emoji) {
+                self.reactions.push(emoji);
+            }
+        }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -228,10 +237,8 @@ impl RoomState {
                 }
             }
             RoomEvent::Reaction { seq, emoji, on: true, .. } => {
-                if let Some(original) = self.recent_mut(*seq)
-                    && !original.reactions.contains(emoji)
-                {
-                    original.reactions.push(emoji.clone());
+                if let Some(original) = self.recent_mut(*seq) {
+                    original.note_reactions([emoji.clone()]);
                 }
             }
             RoomEvent::Expired { up_to } => {

@@ -32,6 +32,14 @@ struct Waiter {
     attempts: u32,
     /// The message it is about has changed since it was asked for.
     is_overtaken: bool,
+    /// What others have reacted with to that message since then.
+    reacted: Vec<String>,
+}
+
+impl Waiter {
+    fn new(request: Request, reply: Reply, attempts: u32) -> Self {
+        Self { request, reply, attempts, is_overtaken: false, reacted: Vec::new() }
+    }
 }
 
 /// The commands that wait, by user. Whoever is in here has a question under way about the first.
@@ -45,10 +53,17 @@ impl Waiting {
 
     /// A message is not what it was: what is being read of it may be what it was.
     pub(super) fn overtake(&mut self, seq: Seq) {
+        self.asking_about(seq).for_each(|first| first.is_overtaken = true);
+    }
+
+    /// Somebody reacts to a message: what is being read of it may lack that.
+    pub(super) fn react(&mut self, seq: Seq, emoji: &str) {
+        self.asking_about(seq).for_each(|first| first.reacted.push(emoji.to_owned()));
+    }
+
+    fn asking_about(&mut self, seq: Seq) -> impl Iterator<Item = &mut Waiter> {
         let asking = self.0.values_mut().filter_map(VecDeque::front_mut);
-        for first in asking.filter(|first| first.request.command.about() == Some(seq)) {
-            first.is_overtaken = true;
-        }
+        asking.filter(move |first| first.request.command.about() == Some(seq))
     }
 }
 
@@ -108,7 +123,11 @@ impl Room {
                 }
                 first.request.named.get_or_insert(named);
                 // Who answers what was deleted meanwhile would bring its text back.
-                first.request.original = original.filter(|_| !first.is_overtaken);
+                let mut original = original.filter(|_| !first.is_overtaken);
+                if let Some(original) = &mut original {
+                    original.note_reactions(std::mem::take(&mut first.reacted));
+                }
+                first.request.original = original;
                 line.push_front(first);
             }
             Err(error) => {
@@ -140,7 +159,7 @@ impl Room {
     /// Judges a command when those of the same user before it are judged.
     pub(super) fn take(&mut self, request: Request, reply: Reply, ctx: &mut Context<Self>) {
         let by = request.by;
-        let waiter = Waiter { request, reply, attempts: 0, is_overtaken: false };
+        let waiter = Waiter::new(request, reply, 0);
         if let Some(line) = self.waiting.0.get_mut(&by) {
             match line.len() < WAITING_MAX {
                 true => line.push_back(waiter),
@@ -182,8 +201,7 @@ impl Room {
                 // Asked for again with the rest: it may change before that is there.
                 let original = request.original.take().map(|original| original.quote.seq);
                 missing.original = original.or(missing.original);
-                let attempts = attempts + 1;
-                let waiter = Waiter { request, reply, attempts, is_overtaken: false };
+                let waiter = Waiter::new(request, reply, attempts + 1);
                 return Some(Box::new((waiter, *missing)));
             }
             Err(RoomError::Refused(Refusal::Unloaded(_))) => {

@@ -23,11 +23,12 @@ use crate::ports::Ports;
 use crate::room::view::{Mention, Summary};
 use crate::room::{AskedRoom, Room, RoomCalls};
 use crate::storage::ReadError;
-use crate::storage::contract::Directory;
+use crate::storage::contract::{Directory, UserLog};
 use crate::storage::record::{LeaveReason, Notify, Record, UserRecord};
 use crate::storage::{Account, Erased};
 use crate::storage::{DeviceId, Offset, RoomId, Seq, UnixMillis, UserId};
 use crate::stream::{Attached, Since, Stream, missed};
+use crate::wire;
 
 /// One user, while a device is connected or a room has something to tell.
 #[derive(Debug)]
@@ -261,12 +262,15 @@ impl User {
         }
     }
 
-    /// Puts a room back on the user's list and tells the devices.
+    /// Puts a room back on the user's list and tells the devices. Stored here, as what hides it is:
+    /// of two devices that do both at once, the list and the store have the same one last.
     pub(crate) async fn show(
         &mut self,
         room: RoomId,
         ctx: &mut Context<Self>,
     ) -> Result<(), UserError> {
+        let shown = self.ports.streams().show_room(self.id, room).await;
+        shown.map_err(UserError::Control)?;
         self.list_again(room, ctx).await
     }
 
@@ -277,6 +281,9 @@ impl User {
         seq: Seq,
         ctx: &mut Context<Self>,
     ) -> Result<(), UserError> {
+        self.membership_of(room)?;
+        let hidden = self.ports.streams().hide_room(self.id, room, seq).await;
+        hidden.map_err(UserError::Control)?;
         let Some(change) = self.state()?.listed(room, false) else { return Ok(()) };
         let reason = chat::LeaveReason::Left;
         let event = UserEvent::RoomRemoved { room, reason };
@@ -289,8 +296,10 @@ impl User {
         }
     }
 
-    /// The user has blocked somebody, or lifted it.
+    /// The user has blocked somebody, or lifted it. Two devices that do both at once tell it in any
+    /// order, so what is stored counts.
     pub(crate) async fn blocked(&mut self, other: UserId, on: bool) {
+        let on = self.ports.streams().has_blocked(self.id, other).await.unwrap_or(on);
         if let Some((_, state)) = &mut self.known {
             match on {
                 true => state.blocked.insert(other),
@@ -358,7 +367,8 @@ impl User {
     }
 
     /// Tells the user's devices of a message that was saved or taken off the list, which the store
-    /// has already; answers once the user's stream says so.
+    /// has already: of two devices that do both at once the later one may tell it first, so what is
+    /// stored counts. Answers once the user's stream says so.
     #[delayed]
     pub(crate) async fn saved(
         &mut self,
@@ -370,6 +380,8 @@ impl User {
     ) {
         match self.state().map(drop) {
             Ok(()) => {
+                let stored = self.ports.streams().saved_numbers(self.id).await;
+                let on = stored.map_or(on, |saved| saved.contains(&(room, seq)));
                 let event = UserEvent::Saved { room, seq, on };
                 self.append(UserChange::Saved, &event, Acknowledge::Done(reply), ctx);
             }
@@ -379,8 +391,11 @@ impl User {
         }
     }
 
-    /// Takes a new profile, which the store has already.
+    /// Takes a new profile, which the store has already. Of two devices that choose at once the later
+    /// one may tell it first, so what is stored counts.
     pub(crate) async fn renamed(&mut self, view: UserView, ctx: &mut Context<Self>) {
+        let stored = self.ports.streams().account(self.id).await.ok().flatten();
+        let view = stored.map_or(view, wire::user_view);
         if let Some((account, _)) = &mut self.known {
             account.display_name.clone_from(&view.display_name);
             account.picture = view.picture;

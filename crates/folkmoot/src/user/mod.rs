@@ -13,7 +13,7 @@ mod view;
 pub(crate) use actor::{Attachment, User, UserCalls, user_messages};
 pub(crate) use view::{room_view, room_view_of};
 
-use crate::storage::{AppendError, ReadError};
+use crate::storage::{AppendError, ControlError, ReadError};
 use althing::Wire;
 
 /// Publications kept in memory for devices that reconnect.
@@ -38,4 +38,6 @@ pub(crate) enum UserError {
     Append(#[source] AppendError),
     #[error("{0}")]
     Read(#[source] ReadError),
+    #[error("{0}")]
+    Control(#[source] ControlError),
 }

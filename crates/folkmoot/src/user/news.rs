@@ -146,6 +146,8 @@ impl User {
     }
 
     fn take_left(&mut self, room: RoomId, reason: LeaveReason, ctx: &mut Context<Self>) {
+        // It would outlive the room if that is deleted; who comes back begins behind it.
+        self.unsaved.remove(&room);
         if let Ok(Some(change)) = self.state().map(|state| state.room_removed(room)) {
             let event = UserEvent::RoomRemoved { room, reason: reason.into() };
             self.append(change, &event, Acknowledge::News(News::Left { room, reason }), ctx);

@@ -4,9 +4,11 @@
 mod clock_steps;
 mod collusion;
 mod crowds;
+mod deletion_races;
 mod direct_messages;
 mod edges;
 pub(crate) mod full_disk;
 mod half_open;
 mod killed;
 mod silent_sockets;
+mod two_devices;

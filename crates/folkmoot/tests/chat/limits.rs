@@ -90,4 +90,15 @@ async fn no_method_is_without_a_limit() {
         let refused = server.http(&format!("GET /api/v1/{path}"), Some(&account.token), "").await;
         assert_eq!(refused.status, 429, "{path}");
     }
+    let (old, new) = ("correct horse", "battery staple");
+    let passwords = json!({"old": old, "new": new, "sign_out_others": false}).to_string();
+    for (line, body) in [
+        ("GET /api/v1/me", ""),
+        ("GET /api/v1/uploads/0000000000007", ""),
+        ("DELETE /api/v1/uploads/0000000000007", ""),
+        ("POST /api/v1/me/password", &*passwords),
+    ] {
+        let refused = server.http(line, Some(&account.token), body).await;
+        assert_eq!(refused.status, 429, "{line}: {refused:?}");
+    }
 }
