@@ -6,12 +6,17 @@
 
 use althing::{ActorError, ActorId, AskError, Wire};
 
+use crate::bucket::pool_of;
+use crate::record::Record;
+
 /// Bytes of one label: all that nodes say is in every record.
 const LEN_MAX: usize = 64;
 /// Labels that a node may have.
 const LABELS_MAX: usize = 16;
 /// Different sets of labels for which the kinds of one node may ask.
 pub(crate) const ASKED_MAX: usize = 16;
+/// Sets of labels for which kinds may ask, in the whole cluster: all their buckets are in each record.
+pub(crate) const POOLS_MAX: usize = 64;
 
 /// What a node says of labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Wire)]
@@ -29,7 +34,7 @@ impl Labels {
             all.dedup();
             all
         };
-        let asked = kinds.filter_map(asked_by).filter(|set| is_set(set));
+        let asked = kinds.filter_map(asked_by).filter(|set| is_placed(set));
         let asked = asked.map(str::to_owned).collect();
         let (own, mut asked) = (sorted(own.to_vec()), sorted(asked));
         if asked.len() > ASKED_MAX {
@@ -91,6 +96,14 @@ fn is_label(text: &str) -> bool {
     text.len() <= LEN_MAX && parts.is_some_and(|(key, value)| is_word(key) && is_word(value))
 }
 
+fn is_placed(asked: &str) -> bool {
+    let is_set = is_set(asked);
+    if !is_set {
+        tracing::error!("a kind asks for more than {LABELS_MAX} labels and has no place: {asked}");
+    }
+    is_set
+}
+
 fn is_set(asked: &str) -> bool {
     asked.split(',').count() <= LABELS_MAX && asked.split(',').all(is_label)
 }
@@ -109,10 +122,20 @@ pub(crate) fn lacking(kind: &str, own: &[String]) -> Option<String> {
     (!lacking.is_empty()).then(|| lacking.join(","))
 }
 
-/// What who asks that actor hears where no node has the labels of its kind.
-pub(crate) fn nobody_has(id: ActorId) -> AskError {
+/// What who asks that actor hears where no node may have it: none has the labels of its kind, or
+/// there are too many of them.
+pub(crate) fn nobody_has(id: ActorId, record: &Record) -> AskError {
     let (kind, asked) = (id.kind().as_str(), asked_by(id.kind().as_str()).unwrap_or_default());
-    let why = format!("no node has the labels that `{kind}` asks for: {asked}");
+    let has_pool = record.pools.contains_key(&pool_of(asked));
+    let why = if !is_set(asked) {
+        format!("`{kind}` asks for more than {LABELS_MAX} labels")
+    } else if !has_pool && record.pools.len() >= POOLS_MAX {
+        format!(
+            "there is no place for `{kind}`: kinds ask for more than {POOLS_MAX} sets of labels"
+        )
+    } else {
+        format!("no node has the labels that `{kind}` asks for: {asked}")
+    };
     AskError::NotStarted(id, ActorError::new(why))
 }
 

@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::bucket::POOL_BUCKETS;
+use crate::bucket::{POOL_BUCKETS, pool_of};
+use crate::label::POOLS_MAX;
 use crate::lease::Timing;
 use crate::placement::Placement;
 use crate::protocol::{Answer, Refusal, Request};
@@ -16,9 +17,6 @@ use crate::record::{Holding, Member, Record, Stage};
 /// Buckets on the move at one time: each move is a short pause for its actors, and the whole
 /// cluster must not pause at once.
 const MOVES_MAX: usize = 256;
-
-/// Sets of labels for which kinds may ask, in the whole cluster: all their buckets are in each record.
-const POOLS_MAX: usize = 64;
 
 /// The record, and when each member was heard of.
 pub(crate) struct Ledger {
@@ -177,6 +175,11 @@ impl Ledger {
         plan(&mut next);
         if next != self.record {
             next.view += 1;
+            for set in without_place(&next).difference(&without_place(&self.record)) {
+                tracing::error!(
+                    "kinds ask for more than {POOLS_MAX} sets of labels: there is no place for {set}"
+                );
+            }
             self.record = next;
         }
     }
@@ -253,13 +256,21 @@ fn found(record: &mut Record, placement: &Placement) {
     }
 }
 
+/// Sets of labels that kinds ask for and that have no buckets, because there are too many.
+fn without_place(record: &Record) -> BTreeSet<&str> {
+    let asked = record.members.iter().flat_map(|member| &member.labels.asked);
+    asked.map(|set| &**set).filter(|set| !record.pools.contains_key(&pool_of(set))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use super::Ledger;
+    use althing::ActorId;
+
+    use super::{Ledger, without_place};
     use crate::bucket::{buckets_of, pool_of};
-    use crate::label::Labels;
+    use crate::label::{Labels, POOLS_MAX, nobody_has};
     use crate::lease::Timing;
     use crate::protocol::{Answer, Request};
     use crate::record::{Member, Record, Stage};
@@ -293,6 +304,36 @@ mod tests {
         // An authority that starts again remembers it.
         let mut ledger = Ledger::new(timing, ledger.record().clone(), NOW);
         assert!(matches!(ledger.request(NOW, join(1, 0)), Answer::Outdated { .. }));
+    }
+
+    #[test]
+    fn what_asks_for_one_set_of_labels_too_many_is_told_and_has_a_place_when_another_goes() {
+        let timing = Timing { lease: Duration::from_secs(6) };
+        let mut ledger = Ledger::new(timing, Record::empty(), NOW);
+        let mut knows = |incarnation: u64, sets: std::ops::RangeInclusive<usize>| {
+            let known = ledger.record().view;
+            let Request::Join { mut member, known } = join(incarnation, known) else { panic!() };
+            let own = vec!["a=b".to_owned()];
+            let asked = sets.map(|n| format!("a=b,n={n}")).collect();
+            member.labels = Labels { own, asked };
+            ledger.request(NOW, Request::Join { member, known });
+            ledger.record().clone()
+        };
+        for node in 1..=4 {
+            let last = usize::try_from(node).expect("small") * POOLS_MAX / 4;
+            let record = knows(node, last - POOLS_MAX / 4 + 1..=last);
+            assert!(without_place(&record).is_empty());
+        }
+        let record = knows(5, POOLS_MAX + 1..=POOLS_MAX + 1);
+        let set = "a=b,n=65";
+        assert_eq!(without_place(&record), [set].into());
+        let id = || ActorId::named(&format!("shop.index@{set}"), "x");
+        let why = nobody_has(id(), &record).to_string();
+        assert!(why.contains("more than 64 sets of labels"), "{why}");
+        ledger.request(NOW, Request::Goodbye { incarnation: 1 });
+        assert!(without_place(ledger.record()).is_empty());
+        let why = nobody_has(id(), ledger.record()).to_string();
+        assert!(why.contains("no node has the labels"), "{why}");
     }
 
     #[test]

@@ -105,7 +105,9 @@ impl Core {
                     let why = AskError::NodeLost(parcel.to.clone());
                     later.fail(parcel, why);
                 }
-                Effect::Refuse { parcel: (parcel, _) } => later.refuse(parcel),
+                Effect::Refuse { parcel: (parcel, _) } => {
+                    later.refuse(parcel, self.router.record())
+                }
                 Effect::Depart { buckets } => later.departing.extend(buckets),
                 Effect::Settle { buckets } => later.settling.extend(buckets),
                 Effect::Closed { to } => self.push(to, Item::Closed, len_max),
@@ -197,8 +199,8 @@ impl Later {
         }
     }
 
-    /// No node has the labels that the kind of the actor asks for.
-    fn refuse(&mut self, parcel: Parcel) {
+    /// No node may have the actor, for the labels that its kind asks for.
+    fn refuse(&mut self, parcel: Parcel, record: &Record) {
         let id = parcel.to.clone();
         match &parcel.cargo {
             Cargo::Control(Control::Watch { .. }) => {
@@ -206,9 +208,10 @@ impl Later {
                 self.deliveries.push((Parcel { to: id, node: None, cargo }, None));
             }
             Cargo::Message(message) if message.reply.is_none() => {
-                tracing::warn!(actor = %id, "a tell is lost: {}", label::nobody_has(id.clone()));
+                let why = label::nobody_has(id.clone(), record);
+                tracing::warn!(actor = %id, "a tell is lost: {why}");
             }
-            _ => self.fail(parcel, label::nobody_has(id)),
+            _ => self.fail(parcel, label::nobody_has(id, record)),
         }
     }
 }
