@@ -11,10 +11,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{Actor, Context, Handler, Node};
+use althing::{Actor, ActorId, Context, Handler, Node};
 use parking_lot::Mutex;
 
-use crate::store::{Answer, Store, StoreError, Turn};
+use crate::store::{Answer, Event, Store, StoreError, Turn};
+
+/// Bytes of events that gather in one turn, at most: a store takes 8 MiB of one, and they wait in
+/// memory. What would be more is written through.
+const GATHERED_BYTES_MAX: usize = 1 << 20;
 
 /// When a turn's changes are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +27,8 @@ pub enum Writes {
     Through,
     /// So much later, together with those of the turns in between: a crash loses the changes of
     /// that time, though their replies have left. A turn that leaves a letter, sets a reminder or
-    /// keeps a reply is written through, behind what waits. What the store could not take is kept
+    /// keeps a reply is written through, behind what waits, and so is one whose events would make
+    /// those that wait more than a mebibyte. What the store could not take is kept
     /// and tried again; until it is taken, changes are written through.
     Behind(Duration),
 }
@@ -41,6 +46,8 @@ struct Waiting {
     given: Vec<Given>,
     /// What is given to it next.
     turn: Option<Turn>,
+    /// Bytes of its events.
+    gathered_bytes: usize,
     failure: Option<StoreError>,
     /// Whether somebody will come to write.
     has_writer: bool,
@@ -69,10 +76,12 @@ impl Behind {
         Self { store, waiting: Arc::default() }
     }
 
-    /// Whether changes may wait: nothing does that the store has refused, not even on its way to
-    /// the store again.
-    pub(crate) fn may_wait(&self) -> bool {
-        self.waiting.lock().given.iter().all(|given| !given.was_refused)
+    /// Whether a turn with those events may wait: nothing does that the store has refused, not even
+    /// on its way to the store again, and there is room for them.
+    pub(crate) fn may_wait(&self, events: &[Event]) -> bool {
+        let waiting = self.waiting.lock();
+        let has_room = waiting.gathered_bytes + bytes(events) <= GATHERED_BYTES_MAX;
+        has_room && waiting.given.iter().all(|given| !given.was_refused)
     }
 
     /// Whether the store has all that it shall have.
@@ -97,7 +106,11 @@ impl Behind {
         if let Some(failure) = waiting.failure.take() {
             return Err(failure);
         }
-        add(waiting.turn.get_or_insert_with(make));
+        let turn = waiting.turn.get_or_insert_with(make);
+        let gathered = turn.events.len();
+        add(turn);
+        let more = bytes(&turn.events[gathered..]);
+        waiting.gathered_bytes += more;
         let has_writer = std::mem::replace(&mut waiting.has_writer, true);
         // Released before telling: the writer looks here.
         drop(waiting);
@@ -127,6 +140,7 @@ impl Behind {
         // Kept while the store is called: commits take effect in the order of their calls.
         let waiting = &mut *self.waiting.lock();
         waiting.given.extend(waiting.turn.take().map(Given::new));
+        waiting.gathered_bytes = 0;
         let kept = waiting.given.iter_mut().filter(|given| !given.is_under_way);
         kept.map(|given| {
             given.is_under_way = true;
@@ -149,15 +163,19 @@ impl Behind {
         outcome
     }
 
-    /// Writes what waits, whatever comes of it: for a state that is dropped.
-    pub(crate) fn write_at_last(&self) {
+    /// Writes what waits, for a state that is dropped; what is lost is said in the log.
+    pub(crate) fn write_at_last(&self, id: &ActorId, node: Option<&Node>) {
         let mut waiting = self.waiting.lock();
         // Those under way, too: they may be refused yet, and none is written twice.
         let given = std::mem::take(&mut waiting.given).into_iter().map(|given| given.turn);
-        for turn in given.chain(waiting.turn.take()) {
-            // To drop the answer takes nothing back.
-            drop(self.store.commit(turn));
-        }
+        let turns = given.chain(waiting.turn.take());
+        let answers: Answers = turns.map(|turn| (turn.version, self.store.commit(turn))).collect();
+        // Released before telling: a writer looks here.
+        drop(waiting);
+        let Some(node) = node.filter(|_| !answers.is_empty()) else { return };
+        let hearing = node.spawn(LastAnswers { id: id.clone() });
+        // On a node that ends nobody hears; to drop the answers takes nothing back.
+        _ = hearing.send(Hear(answers)).try_tell();
     }
 
     /// Writes what the store has not taken, and then what waits.
@@ -211,6 +229,40 @@ fn may_be_taken_yet(refused: &StoreError) -> bool {
         StoreError::Unavailable(_) => true,
         StoreError::Conflict { held, yours, .. } => held < yours,
         _ => false,
+    }
+}
+
+fn bytes(events: &[Event]) -> usize {
+    events.iter().map(|event| event.bytes.len() + size_of::<Event>()).sum()
+}
+
+/// Hears what became of the last that an actor has given to the store, and ends.
+struct LastAnswers {
+    id: ActorId,
+}
+
+struct Hear(Answers);
+
+impl Actor for LastAnswers {
+    const NAME: &'static str = "althing.write-behind-last";
+}
+
+impl Handler<Hear> for LastAnswers {
+    type Reply = ();
+
+    async fn handle(&mut self, Hear(answers): Hear, ctx: &mut Context<Self>) {
+        for (version, answer) in answers {
+            match answer.await {
+                Ok(()) => {}
+                // It was given twice.
+                Err(StoreError::Conflict { held, yours, .. }) if held >= yours => {}
+                Err(why) => {
+                    let id = &self.id;
+                    tracing::error!(%id, version, %why, "changes written behind are lost");
+                }
+            }
+        }
+        ctx.stop();
     }
 }
 

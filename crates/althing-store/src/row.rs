@@ -84,7 +84,7 @@ impl Row {
         }
         if let Writes::Behind(window) = self.writes
             && !is_posting
-            && self.behind.may_wait()
+            && self.behind.may_wait(&events)
             && let Some(node) = self.post.node()
         {
             return self.wait(&node, window, snapshot, events);
@@ -150,6 +150,6 @@ fn add(turn: &mut Turn, snapshot: Option<Snapshot>, events: Vec<Event>) {
 
 impl Drop for Row {
     fn drop(&mut self) {
-        self.behind.write_at_last();
+        self.behind.write_at_last(&self.id, self.post.node().as_ref());
     }
 }

@@ -7,10 +7,11 @@
 //! twice counts once.
 //!
 //! ```text
-//! segment  records, one after the other; the first that is not whole ends it
+//! segment  records, one after the other
 //! record   user u64 | room u64 | version u64 | message u64 | mentions u32 | kind u32 | crc32c u32
 //! ```
-//! All little endian. A torn tail is what was never acknowledged.
+//! All little endian. A torn tail is what was never acknowledged; a record amid others that is not
+//! whole was spoilt on the disk, and is left out.
 
 mod segments;
 mod writer;

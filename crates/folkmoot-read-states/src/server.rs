@@ -7,13 +7,14 @@
 //! There is no authentication: listen where only your own servers can connect.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::block::ReadState;
 use crate::change::Change;
@@ -23,15 +24,19 @@ use crate::wire::{Command, Done, Failure, Outcome, Reply, Request, State, States
 
 /// Requests of one connection that may wait for their replies.
 const AHEAD_MAX: usize = 4_096;
+/// Of them those that read: what they have read waits in memory, up to 1.5 MiB each.
+const READS_AHEAD_MAX: usize = 64;
 /// Bytes of replies that are written at once.
 const WRITE_BYTES: usize = 64 * 1024;
 /// Before a listener that failed, for lack of descriptors mostly, is tried again.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
+type Loading = JoinHandle<Result<Vec<ReadState>, ReadStatesError>>;
+
 /// What a reply waits for.
 enum Pending {
     Changes(Vec<Changed>),
-    Loaded(tokio::task::JoinHandle<Result<Vec<ReadState>, ReadStatesError>>),
+    Loaded(Loading, OwnedSemaphorePermit),
     Failed(ReadStatesError),
     Malformed(String),
 }
@@ -80,10 +85,13 @@ async fn connection(stream: TcpStream, states: ReadStates) -> io::Result<()> {
         let pending = pending;
         let mut reader = BufReader::with_capacity(WRITE_BYTES, reader);
         let mut buffer = Vec::new();
+        let reads = Arc::new(Semaphore::new(READS_AHEAD_MAX));
         loop {
             let next = match get::<Request>(&mut reader, &mut buffer).await {
                 Ok(None) => return Ok(()),
-                Ok(Some(Request { command: Some(command) })) => begin(&states, command),
+                Ok(Some(Request { command: Some(command) })) => {
+                    begin(&states, command, &reads).await
+                }
                 Ok(Some(Request { command: None })) => {
                     Pending::Malformed("a request without a command".to_owned())
                 }
@@ -102,8 +110,8 @@ async fn connection(stream: TcpStream, states: ReadStates) -> io::Result<()> {
     read.and(written)
 }
 
-/// Makes the changes that a command asks for, or begins to read.
-fn begin(states: &ReadStates, command: Command) -> Pending {
+/// Makes the changes that a command asks for, or begins to read once that may be.
+async fn begin(states: &ReadStates, command: Command, reads: &Arc<Semaphore>) -> Pending {
     let one = |user, room, change| match states.change(user, room, change) {
         Ok(changed) => Pending::Changes(vec![changed]),
         Err(error) => Pending::Failed(error),
@@ -122,15 +130,22 @@ fn begin(states: &ReadStates, command: Command) -> Pending {
         }
         Command::All(command) => {
             let states = states.clone();
-            Pending::Loaded(tokio::spawn(async move { states.all(command.user).await }))
+            read(reads, async move { states.all(command.user).await }).await
         }
         Command::One(place) => {
             let states = states.clone();
-            Pending::Loaded(tokio::spawn(async move {
-                Ok(vec![states.one(place.user, place.room).await?])
-            }))
+            read(reads, async move { Ok(vec![states.one(place.user, place.room).await?]) }).await
         }
     }
+}
+
+/// Begins to read when fewer than so many wait for their replies.
+async fn read(
+    reads: &Arc<Semaphore>,
+    reading: impl Future<Output = Result<Vec<ReadState>, ReadStatesError>> + Send + 'static,
+) -> Pending {
+    let permit = reads.clone().acquire_owned().await.expect("it is never closed");
+    Pending::Loaded(tokio::spawn(reading), permit)
 }
 
 async fn write(
@@ -166,7 +181,8 @@ async fn outcome(pending: Pending, states: &ReadStates) -> Outcome {
             }
             done
         }
-        Pending::Loaded(loading) => match loading.await {
+        // The permit is kept until the reply has its bytes.
+        Pending::Loaded(loading, _permit) => match loading.await {
             Ok(loaded) => loaded.map(|all| {
                 let state = |state: ReadState| {
                     let ReadState { room, last_read, mentions } = state;

@@ -140,12 +140,17 @@ impl Shard {
             return Ok(Applied { state: Some(state), version: None });
         }
         block.set_version(version);
-        self.bytes = self.bytes + block.bytes() - bytes_before;
+        let bytes = block.bytes();
         if !block.has(Flag::Dirty) {
             block.set(Flag::Dirty, true);
             self.dirty.push_back((user, clock.now_ms()));
         }
         self.version = version;
+        if bytes > bytes_before {
+            self.bytes += bytes - bytes_before;
+            // While nobody can be evicted, those who are there stay.
+            _ = self.make_room(0);
+        }
         Ok(Applied { state: Some(state), version: Some(version) })
     }
 
@@ -180,6 +185,8 @@ impl Shard {
         let Some(mut block) = self.leaving.remove(&user) else { return false };
         self.leaving_due.remove(&user);
         block.set(Flag::Referenced, true);
+        // While nobody can be evicted, all have to fit in.
+        _ = self.make_room(block.bytes());
         self.bytes += block.bytes();
         self.dirty.push_front((user, 0));
         self.table.insert(user, block);

@@ -157,7 +157,9 @@ impl ReadStates {
         self.shared.check_ours()?;
         let mut shard = self.shared.shard(user).lock();
         let clock = &self.shared.clock;
+        let was_leaving = shard.is_leaving();
         let Applied { state, version } = shard.change(user, room, change, admission, clock)?;
+        let is_first_to_leave = !was_leaving && shard.is_leaving();
         // Under the shard's lock: a user's records are in the log in their order.
         let position = self.shared.log.as_ref().map(|log| match version {
             Some(version) => log.append(&Record { user, room, version, change }),
@@ -165,6 +167,9 @@ impl ReadStates {
             None => log.position(),
         });
         drop(shard);
+        if is_first_to_leave {
+            self.shared.hurry.notify_one();
+        }
         Ok(Changed { state, position })
     }
 

@@ -2,8 +2,25 @@
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The longest message.
+/// The longest request.
 pub const FRAME_LEN_MAX: u32 = 1 << 20;
+/// The longest reply: the read states of a user in as many rooms as may be, with the largest numbers,
+/// have 1,966,050 bytes.
+pub const REPLY_LEN_MAX: u32 = 2 << 20;
+
+/// What is sent in a frame.
+pub trait Framed: prost::Message + Default {
+    /// The longest one.
+    const LEN_MAX: u32;
+}
+
+impl Framed for Request {
+    const LEN_MAX: u32 = FRAME_LEN_MAX;
+}
+
+impl Framed for Reply {
+    const LEN_MAX: u32 = REPLY_LEN_MAX;
+}
 
 /// What a client asks for.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -154,7 +171,7 @@ pub fn put<M: prost::Message>(message: &M, out: &mut Vec<u8>) {
 /// # Errors
 /// The connection broke, ended within a message, or carried something that is none: `InvalidData`,
 /// with what is wrong.
-pub async fn get<M: prost::Message + Default>(
+pub async fn get<M: Framed>(
     from: &mut (impl AsyncRead + Unpin),
     buffer: &mut Vec<u8>,
 ) -> std::io::Result<Option<M>> {
@@ -165,8 +182,8 @@ pub async fn get<M: prost::Message + Default>(
     }
     from.read_exact(&mut len[1..]).await?;
     let len = u32::from_le_bytes(len);
-    if len > FRAME_LEN_MAX {
-        return Err(malformed(format!("a message of {len} bytes; the limit is {FRAME_LEN_MAX}")));
+    if len > M::LEN_MAX {
+        return Err(malformed(format!("a message of {len} bytes; the limit is {}", M::LEN_MAX)));
     }
     buffer.clear();
     let got = (&mut *from).take(u64::from(len)).read_to_end(buffer).await?;

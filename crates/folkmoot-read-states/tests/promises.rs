@@ -182,6 +182,24 @@ async fn a_torn_tail_of_the_log_loses_only_what_was_not_durable() {
     }
 }
 
+/// A change that the disk has spoilt takes none of those along that were acknowledged after it.
+#[tokio::test]
+async fn a_flipped_bit_in_the_log_loses_its_own_change_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let states = open(directory.path(), with_log(directory.path())).await;
+    for message in 1..=100 {
+        let changed = states.change(1, 7, mention(message)).unwrap();
+        states.durable(changed).await.unwrap();
+    }
+    for byte in [0, 20, 43, 44 * 50 + 17, 44 * 100 - 1] {
+        let spoilt = tempfile::tempdir().unwrap();
+        support::copy(directory.path(), spoilt.path());
+        support::flip_bit_of_log(spoilt.path(), byte);
+        let states = open(spoilt.path(), with_log(spoilt.path())).await;
+        assert_eq!(states.one(1, 7).await.unwrap().mentions, 99, "byte {byte}");
+    }
+}
+
 #[tokio::test]
 async fn who_is_evicted_with_changes_stays_readable_while_the_store_is_away() {
     let directory = tempfile::tempdir().unwrap();
@@ -202,6 +220,27 @@ async fn who_is_evicted_with_changes_stays_readable_while_the_store_is_away() {
     states.store_all().await.unwrap();
     for user in 0..1_000 {
         assert_eq!(store.load(user).await.unwrap().unwrap().entries[0].last_read, user + 1);
+    }
+}
+
+/// Nobody is brought into memory, but those who are there come into more and more rooms.
+#[tokio::test]
+async fn users_in_memory_who_come_into_more_rooms_take_no_more_memory_than_there_is() {
+    let directory = tempfile::tempdir().unwrap();
+    // Half of what they come to.
+    let options = Options { bytes_max: 1 << 20, ..Options::default() };
+    let states = open(directory.path(), options).await;
+    for user in 0..300 {
+        _ = states.all(user).await.unwrap();
+    }
+    for room in 1..=300 {
+        for user in 0..300 {
+            _ = states.change(user, room, acknowledge(1, 0)).unwrap();
+        }
+    }
+    assert!(states.sizes().bytes <= 1 << 20, "{:?}", states.sizes());
+    for user in 0..300 {
+        assert_eq!(states.all(user).await.unwrap().len(), 300);
     }
 }
 

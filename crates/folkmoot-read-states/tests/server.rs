@@ -12,7 +12,9 @@ use folkmoot_read_states::wire::{
     Acknowledge, All, Command, Done, FRAME_LEN_MAX, Mention, Outcome, Place, Reply, Request, State,
     States, get, put,
 };
-use folkmoot_read_states::{Options, ReadStates, SqliteRows, serve};
+use folkmoot_read_states::{
+    Options, ROOMS_MAX, ReadState, ReadStates, Row, RowStore, SqliteRows, serve,
+};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -25,7 +27,14 @@ struct Server {
 }
 
 async fn start(directory: &Path) -> Server {
-    let store = Arc::new(SqliteRows::open(&directory.join("read-states.db")).unwrap());
+    start_on(directory, Arc::new(rows(directory))).await
+}
+
+fn rows(directory: &Path) -> SqliteRows {
+    SqliteRows::open(&directory.join("read-states.db")).unwrap()
+}
+
+async fn start_on(directory: &Path, store: Arc<dyn RowStore>) -> Server {
     let options = Options { log: Some(directory.join("log")), ..Options::default() };
     let states = ReadStates::open(store, options).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -157,4 +166,42 @@ async fn garbage_is_named_and_ends_its_connection_only() {
     }
     honest.send(&[acknowledge(1, 1)]).await;
     assert_eq!(honest.reply().await.unwrap(), Some(Outcome::Done(Done {})));
+}
+
+#[tokio::test]
+async fn all_rooms_of_a_user_who_has_as_many_as_may_be_are_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Arc::new(rows(directory.path()));
+    let entry = |room| ReadState { room: u64::MAX - room, last_read: u64::MAX, mentions: u32::MAX };
+    let entries = (0..ROOMS_MAX as u64).map(entry).collect();
+    store.save(vec![Row { user: 1, version: 1, entries }]).await.unwrap();
+    let server = start_on(directory.path(), store).await;
+    let mut client = Client::connect(&server).await;
+    client.send(&[Command::All(All { user: 1 })]).await;
+    let Some(Outcome::States(all)) = client.reply().await.unwrap() else { panic!("no states") };
+    assert_eq!(all.states.len(), ROOMS_MAX);
+}
+
+/// What is read waits in memory for its reply to leave.
+#[tokio::test]
+async fn a_client_that_asks_for_much_ahead_has_little_of_it_read_ahead() {
+    const REQUESTS: u64 = 2_000;
+    let directory = tempfile::tempdir().unwrap();
+    let store = support::Faulty::new(rows(directory.path()));
+    let server = start_on(directory.path(), store.clone()).await;
+    let mut client = Client::connect(&server).await;
+    store.hold_loads(true);
+    let all: Vec<_> = (1..=REQUESTS).map(|user| Command::All(All { user })).collect();
+    client.send(&all).await;
+    // Another one, who comes later and is answered, shows that the first ones were read.
+    let mut other = Client::connect(&server).await;
+    for user in 1..=500 {
+        other.send(&[acknowledge(user, user)]).await;
+        assert_eq!(other.reply().await.unwrap(), Some(Outcome::Done(Done {})));
+    }
+    assert!((1..=64).contains(&store.loads()), "{} are read ahead", store.loads());
+    store.hold_loads(false);
+    for _ in 1..=REQUESTS {
+        assert!(matches!(client.reply().await.unwrap(), Some(Outcome::States(_))));
+    }
 }

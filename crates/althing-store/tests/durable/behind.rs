@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use althing::{ActorError, ActorId, Epoch, Node, Start, Timestamp, Wire, actor};
+use althing::{ActorError, ActorId, Epoch, Node, Start, Wire, actor};
 use althing_store::{
-    Answer, Delivery, Event, Kept, Mark, Memory, RequestId, Saved, Settled, State, Store,
-    StoreError, Turn, Writes,
+    Answer, Fold, Journaled, Memory, RequestId, Saved, State, Store, StoreError, Turn, Writes,
 };
 use althing_testkit::World;
 use tokio::sync::watch;
+
+use crate::through::{Differs, Through};
 
 const WINDOW: Duration = Duration::from_secs(5);
 /// What waits for a window is written then.
@@ -50,7 +51,6 @@ type Opening = Pin<Box<dyn Future<Output = Result<Vehicle, ActorError>> + Send>>
 /// A store that takes no commits for a while, or does not say what became of them.
 #[derive(Default)]
 struct Failing {
-    memory: Memory,
     /// So many commits it does not take.
     refusals: AtomicUsize,
     /// Whether those who are refused wait for their answer, as they do for a server that is away.
@@ -68,12 +68,8 @@ impl Failing {
     }
 }
 
-impl Store for Failing {
-    fn open(&self, id: &ActorId, epoch: Epoch) -> Answer<Kept> {
-        self.memory.open(id, epoch)
-    }
-
-    fn commit(&self, turn: Turn) -> Answer<()> {
+impl Differs for Failing {
+    fn commit(&self, memory: &Memory, turn: Turn) -> Answer<()> {
         self.commits.fetch_add(1, Ordering::Relaxed);
         let why = Arc::new(std::io::Error::other("it is away"));
         if Self::is_next(&self.refusals) {
@@ -83,27 +79,11 @@ impl Store for Failing {
                 Err(StoreError::Unavailable(why))
             });
         }
-        let answer = self.memory.commit(turn);
+        let answer = memory.commit(turn);
         match Self::is_next(&self.doubts) {
             true => Box::pin(async { Err(StoreError::Unknown(why)) }),
             false => answer,
         }
-    }
-
-    fn events(&self, id: &ActorId, after: u64, limit: usize) -> Answer<Vec<Event>> {
-        self.memory.events(id, after, limit)
-    }
-
-    fn due(&self, until: Timestamp, after: Option<Mark>, limit: usize) -> Answer<Vec<Delivery>> {
-        self.memory.due(until, after, limit)
-    }
-
-    fn left_before(&self, names: Vec<(ActorId, String)>, limit: usize) -> Answer<Vec<Delivery>> {
-        self.memory.left_before(names, limit)
-    }
-
-    fn settle(&self, settled: Vec<Settled>) -> Answer<()> {
-        self.memory.settle(settled)
     }
 }
 
@@ -174,7 +154,7 @@ fn a_kept_reply_is_written_through_behind_what_waits() {
 
 #[test]
 fn what_a_store_that_was_away_has_not_taken_is_written_before_its_actor_is_unloaded() {
-    let (world, store) = (World::new(5), Arc::new(Failing::default()));
+    let (world, store) = (World::new(5), Arc::new(Through::<Failing>::default()));
     let node = fleet(&world, &store);
     world.run(async {
         let vehicle = node.get::<Vehicle>("v");
@@ -190,7 +170,7 @@ fn what_a_store_that_was_away_has_not_taken_is_written_before_its_actor_is_unloa
 
 #[test]
 fn what_a_store_that_was_away_has_not_taken_is_written_once_it_is_back() {
-    let (world, store) = (World::new(6), Arc::new(Failing::default()));
+    let (world, store) = (World::new(6), Arc::new(Through::<Failing>::default()));
     let node = fleet(&world, &store);
     world.run(async {
         let vehicle = node.get::<Vehicle>("v");
@@ -210,7 +190,7 @@ fn what_a_store_that_was_away_has_not_taken_is_written_once_it_is_back() {
 
 #[test]
 fn a_change_after_one_that_was_not_taken_is_written_through_behind_it_or_fails() {
-    let (world, store) = (World::new(7), Arc::new(Failing::default()));
+    let (world, store) = (World::new(7), Arc::new(Through::<Failing>::default()));
     let node = fleet(&world, &store);
     world.run(async {
         let vehicle = node.get::<Vehicle>("v");
@@ -232,7 +212,7 @@ fn a_change_after_one_that_was_not_taken_is_written_through_behind_it_or_fails()
 
 #[test]
 fn a_kept_reply_that_is_not_taken_takes_nothing_along_that_was_acknowledged_before() {
-    let (world, store) = (World::new(9), Arc::new(Failing::default()));
+    let (world, store) = (World::new(9), Arc::new(Through::<Failing>::default()));
     let node = fleet(&world, &store);
     world.run(async {
         let vehicle = node.get::<Vehicle>("v");
@@ -247,7 +227,7 @@ fn a_kept_reply_that_is_not_taken_takes_nothing_along_that_was_acknowledged_befo
 
 #[test]
 fn what_gathers_while_the_store_does_not_answer_is_kept_with_what_it_then_does_not_take() {
-    let (world, store) = (World::new(10), Arc::new(Failing::default()));
+    let (world, store) = (World::new(10), Arc::new(Through::<Failing>::default()));
     let node = fleet(&world, &store);
     world.run(async {
         let vehicle = node.get::<Vehicle>("v");
@@ -267,7 +247,7 @@ fn what_gathers_while_the_store_does_not_answer_is_kept_with_what_it_then_does_n
 
 #[test]
 fn what_gathers_behind_what_is_not_taken_is_written_with_it_once_the_store_is_back() {
-    let (world, store) = (World::new(11), Arc::new(Failing::default()));
+    let (world, store) = (World::new(11), Arc::new(Through::<Failing>::default()));
     let node = fleet(&world, &store);
     world.run(async {
         let vehicle = node.get::<Vehicle>("v");
@@ -285,7 +265,7 @@ fn what_gathers_behind_what_is_not_taken_is_written_with_it_once_the_store_is_ba
 
 #[test]
 fn a_change_while_what_was_not_taken_is_on_its_way_again_is_not_acknowledged_before_it() {
-    let (world, store) = (World::new(12), Arc::new(Failing::default()));
+    let (world, store) = (World::new(12), Arc::new(Through::<Failing>::default()));
     let node = fleet(&world, &store);
     world.run(async {
         let vehicle = node.get::<Vehicle>("v");
@@ -303,7 +283,7 @@ fn a_change_while_what_was_not_taken_is_on_its_way_again_is_not_acknowledged_bef
 
 #[test]
 fn what_is_on_its_way_to_a_store_that_is_away_is_given_to_it_again_when_its_actor_is_unloaded() {
-    let (world, store) = (World::new(13), Arc::new(Failing::default()));
+    let (world, store) = (World::new(13), Arc::new(Through::<Failing>::default()));
     let node = fleet(&world, &store);
     world.run(async {
         let vehicle = node.get::<Vehicle>("v");
@@ -321,7 +301,7 @@ fn what_is_on_its_way_to_a_store_that_is_away_is_given_to_it_again_when_its_acto
 
 #[test]
 fn what_a_store_may_have_written_is_not_written_twice() {
-    let (world, store) = (World::new(8), Arc::new(Failing::default()));
+    let (world, store) = (World::new(8), Arc::new(Through::<Failing>::default()));
     let node = fleet(&world, &store);
     world.run(async {
         let vehicle = node.get::<Vehicle>("v");
@@ -349,5 +329,112 @@ fn an_owner_that_was_fenced_meanwhile_writes_nothing_and_fails_with_its_next_cha
         vehicle.drive(1).await.expect_err("it has lost its actor");
         let kept = store.open(&id, Epoch(7)).await.expect("it opens");
         assert_eq!(kept.version, 0);
+    });
+}
+
+#[derive(Default, Wire)]
+struct Length {
+    bytes: u64,
+}
+
+impl State for Length {
+    const WRITES: Writes = Writes::Behind(WINDOW);
+}
+
+impl Fold for Length {
+    type Event = Vec<u8>;
+
+    fn apply(&mut self, event: Vec<u8>) {
+        self.bytes += event.len() as u64;
+    }
+}
+
+struct Logbook {
+    journal: Journaled<Length>,
+}
+
+#[actor(name = "test.logbook", durable = journal)]
+impl Logbook {
+    async fn note(&mut self, bytes: u64) -> u64 {
+        self.journal.record(vec![7; usize::try_from(bytes).expect("it is small")]);
+        self.journal.bytes
+    }
+}
+
+/// A store that takes no turn of more than 8 MiB, as that on Cassandra.
+#[derive(Default)]
+struct Narrow;
+
+impl Differs for Narrow {
+    fn commit(&self, memory: &Memory, turn: Turn) -> Answer<()> {
+        let (bytes, max) = (turn.events.iter().map(|event| event.bytes.len()).sum(), 8 << 20);
+        if bytes <= max {
+            return memory.commit(turn);
+        }
+        let id = turn.id;
+        Box::pin(async move { Err(StoreError::TooLarge { id, what: "turn", bytes, max }) })
+    }
+}
+
+#[test]
+fn events_that_gather_do_not_become_a_turn_that_no_store_takes() {
+    const NOTE: u64 = 256 << 10;
+    let (world, store) = (World::new(14), Arc::new(Through::<Narrow>::default()));
+    let open = move |start: Start<Logbook>| {
+        let store = store.clone();
+        async move { Ok::<_, ActorError>(Logbook { journal: Journaled::load(store, &start).await? }) }
+    };
+    let node = world.node("ship").actor(open).build();
+    world.run(async {
+        let book = node.get::<Logbook>("v");
+        for n in 1..=40 {
+            assert_eq!(book.note(NOTE).await, Ok(n * NOTE));
+        }
+        book.stop().await;
+        assert_eq!(book.note(NOTE).await, Ok(41 * NOTE));
+    });
+}
+
+/// Counts the errors in the log.
+#[derive(Clone, Default)]
+struct Errors(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Errors {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::ERROR
+    }
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[test]
+fn what_is_lost_for_good_is_an_error_in_the_log() {
+    let (world, store) = (World::new(15), Arc::new(Through::<Failing>::default()));
+    let node = fleet(&world, &store);
+    let errors = Errors::default();
+    let _listening = tracing::subscriber::set_default(errors.clone());
+    world.run(async {
+        let vehicle = node.get::<Vehicle>("v");
+        for (refusals, lost) in [(0, 0), (1, 0), (2, 1)] {
+            vehicle.drive(1).await.expect("it runs");
+            store.refusals.store(refusals, Ordering::Relaxed);
+            let before = errors.0.load(Ordering::Relaxed);
+            vehicle.stop().await;
+            node.sleep(Duration::from_millis(10)).await;
+            let since = errors.0.load(Ordering::Relaxed) - before;
+            assert_eq!(since, lost, "{refusals} refusals");
+        }
+        assert_eq!(stored(&*store).await, (2, 2));
     });
 }

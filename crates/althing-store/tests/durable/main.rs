@@ -8,3 +8,4 @@ mod moved_letters;
 mod moved_reminders;
 mod saved;
 mod taken_down;
+mod through;

@@ -5,14 +5,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{ActorError, ActorId, Epoch, Start, Timestamp, Wire, actor};
-use althing_store::{
-    Answer, Delivery, Event, Kept, Mark, Memory, Saved, Settled, State, Store, StoreError, Turn,
-    Writes,
-};
+use althing::{ActorError, ActorId, Start, Wire, actor};
+use althing_store::{Answer, Memory, Saved, State, Store, StoreError, Turn, Writes};
 use althing_testkit::{Bridge, World};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+
+use crate::through::{Differs, Through};
 
 #[derive(Default, Wire)]
 struct Steps {
@@ -47,55 +46,35 @@ fn opening(store: Arc<dyn Store>) -> impl Fn(Start<Walker>) -> Opening + Send + 
 type Waiting = (Turn, oneshot::Sender<Result<(), StoreError>>);
 
 /// A node's way to a store, on which commits wait.
+#[derive(Default)]
 struct Queue {
-    memory: Arc<Memory>,
     waiting: Mutex<Vec<Waiting>>,
 }
 
 impl Queue {
-    async fn go_on(&self) {
+    async fn go_on(&self, memory: &Memory) {
         let waiting = std::mem::take(&mut *self.waiting.lock());
         for (turn, reply) in waiting {
             // Whoever asked may have gone.
-            _ = reply.send(self.memory.commit(turn).await);
+            _ = reply.send(memory.commit(turn).await);
         }
     }
 }
 
-impl Store for Queue {
-    fn open(&self, id: &ActorId, epoch: Epoch) -> Answer<Kept> {
-        self.memory.open(id, epoch)
-    }
-
-    fn commit(&self, turn: Turn) -> Answer<()> {
+impl Differs for Queue {
+    fn commit(&self, _: &Memory, turn: Turn) -> Answer<()> {
         let (reply, answer) = oneshot::channel();
         self.waiting.lock().push((turn, reply));
         Box::pin(async { answer.await.expect("the test goes on") })
-    }
-
-    fn events(&self, id: &ActorId, after: u64, limit: usize) -> Answer<Vec<Event>> {
-        self.memory.events(id, after, limit)
-    }
-
-    fn due(&self, until: Timestamp, after: Option<Mark>, limit: usize) -> Answer<Vec<Delivery>> {
-        self.memory.due(until, after, limit)
-    }
-
-    fn left_before(&self, names: Vec<(ActorId, String)>, limit: usize) -> Answer<Vec<Delivery>> {
-        self.memory.left_before(names, limit)
-    }
-
-    fn settle(&self, settled: Vec<Settled>) -> Answer<()> {
-        self.memory.settle(settled)
     }
 }
 
 #[test]
 fn changes_that_wait_are_written_before_their_actor_lives_on_another_node() {
     let (world, bridge, memory) = (World::new(1), Bridge::new(), Arc::new(Memory::new()));
-    let queue = Arc::new(Queue { memory: memory.clone(), waiting: Mutex::default() });
+    let queue = Arc::new(Through::<Queue>::before(memory.clone()));
     let one = world.node("one").cluster(bridge.end()).actor(opening(queue.clone())).build();
-    let two = world.node("two").cluster(bridge.end()).actor(opening(memory)).build();
+    let two = world.node("two").cluster(bridge.end()).actor(opening(memory.clone())).build();
     world.run(async {
         let id = ActorId::named("test.walker", "ada");
         bridge.settle(&id, &one);
@@ -106,7 +85,7 @@ fn changes_that_wait_are_written_before_their_actor_lives_on_another_node() {
         };
         let goes_on = async {
             one.sleep(Duration::from_secs(1)).await;
-            queue.go_on().await;
+            queue.go_on(&memory).await;
         };
         let (walked, ()) = tokio::join!(moves, goes_on);
         assert_eq!(walked, Ok(11));

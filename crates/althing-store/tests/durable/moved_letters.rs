@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use althing::{
-    ActorError, ActorId, Context, Epoch, Node, NodeBuilder, Start, Timestamp, Wire, actor,
-};
+use althing::{ActorError, ActorId, Context, Node, NodeBuilder, Start, Timestamp, Wire, actor};
 use althing_store::{
-    Answer, Courier, CourierOptions, Delivery, Event, Kept, Mark, Memory, RequestId, Saved,
-    Settled, State, Store, StoreError, Turn,
+    Answer, Courier, CourierOptions, Delivery, Memory, RequestId, Saved, State, Store, StoreError,
 };
 use althing_testkit::{Bridge, World};
+
+use crate::through::{Differs, Through};
 
 #[derive(Default, Wire)]
 struct Heard {
@@ -149,46 +148,31 @@ fn letters_of_an_actor_whose_node_has_died_go_before_those_of_its_next_life() {
 /// work.
 #[derive(Default)]
 struct Counted {
-    memory: Arc<Memory>,
     looks: AtomicUsize,
     refusals: AtomicUsize,
 }
 
-impl Store for Counted {
-    fn open(&self, id: &ActorId, epoch: Epoch) -> Answer<Kept> {
-        self.memory.open(id, epoch)
-    }
-
-    fn commit(&self, turn: Turn) -> Answer<()> {
-        self.memory.commit(turn)
-    }
-
-    fn events(&self, id: &ActorId, after: u64, limit: usize) -> Answer<Vec<Event>> {
-        self.memory.events(id, after, limit)
-    }
-
-    fn due(&self, until: Timestamp, after: Option<Mark>, limit: usize) -> Answer<Vec<Delivery>> {
-        self.memory.due(until, after, limit)
-    }
-
-    fn left_before(&self, names: Vec<(ActorId, String)>, limit: usize) -> Answer<Vec<Delivery>> {
+impl Differs for Counted {
+    fn left_before(
+        &self,
+        memory: &Memory,
+        names: Vec<(ActorId, String)>,
+        limit: usize,
+    ) -> Answer<Vec<Delivery>> {
         self.looks.fetch_add(1, Ordering::Relaxed);
         let is_less = |refusals: usize| refusals.checked_sub(1);
         if self.refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_less).is_ok() {
             let why = std::io::Error::other("it is away");
             return Box::pin(async { Err(StoreError::Unavailable(Arc::new(why))) });
         }
-        self.memory.left_before(names, limit)
-    }
-
-    fn settle(&self, settled: Vec<Settled>) -> Answer<()> {
-        self.memory.settle(settled)
+        memory.left_before(names, limit)
     }
 }
 
 #[test]
 fn letters_wait_in_their_order_while_the_store_does_not_say_what_was_left_before() {
-    let (world, bridge, store) = (World::new(1), Bridge::new(), Arc::new(Counted::default()));
+    let (world, bridge, store) =
+        (World::new(1), Bridge::new(), Arc::new(Through::<Counted>::default()));
     let one = silent_town(world.node("one").cluster(bridge.end()), &store.memory);
     let two = town(world.node("two").cluster(bridge.end()), Courier::new(store.clone()));
     world.run(async {
@@ -214,7 +198,7 @@ fn letters_wait_in_their_order_while_the_store_does_not_say_what_was_left_before
 
 #[test]
 fn who_leaves_no_letter_is_not_looked_for_and_who_does_is_once_in_each_life() {
-    let (world, store) = (World::new(2), Arc::new(Counted::default()));
+    let (world, store) = (World::new(2), Arc::new(Through::<Counted>::default()));
     let node = town(world.node("town"), Courier::new(store.clone()));
     world.run(async {
         for n in 0..10 {

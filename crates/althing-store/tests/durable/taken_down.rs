@@ -4,13 +4,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{ActorError, ActorId, Context, Epoch, Start, Timestamp, Wire, actor};
+use althing::{ActorError, Context, Start, Timestamp, Wire, actor};
 use althing_store::{
-    Answer, Courier, Delivery, Event, Kept, Mark, Memory, Reminder, Saved, Settled, State, Store,
-    StoreError, Turn, When,
+    Answer, Courier, Memory, Reminder, Saved, Settled, State, Store, StoreError, When,
 };
 use althing_testkit::World;
 use tokio::sync::watch;
+
+use crate::through::{Differs, Through};
 
 #[derive(Default, Wire)]
 struct Strokes {
@@ -50,34 +51,13 @@ fn opening(store: Arc<dyn Store>) -> impl Fn(Start<Tower>) -> Opening + Send + S
 /// A store that keeps those waiting for a while who say what was taken, and then has not heard.
 #[derive(Default)]
 struct Slow {
-    memory: Memory,
     is_slow: watch::Sender<bool>,
 }
 
-impl Store for Slow {
-    fn open(&self, id: &ActorId, epoch: Epoch) -> Answer<Kept> {
-        self.memory.open(id, epoch)
-    }
-
-    fn commit(&self, turn: Turn) -> Answer<()> {
-        self.memory.commit(turn)
-    }
-
-    fn events(&self, id: &ActorId, after: u64, limit: usize) -> Answer<Vec<Event>> {
-        self.memory.events(id, after, limit)
-    }
-
-    fn due(&self, until: Timestamp, after: Option<Mark>, limit: usize) -> Answer<Vec<Delivery>> {
-        self.memory.due(until, after, limit)
-    }
-
-    fn left_before(&self, names: Vec<(ActorId, String)>, limit: usize) -> Answer<Vec<Delivery>> {
-        self.memory.left_before(names, limit)
-    }
-
-    fn settle(&self, settled: Vec<Settled>) -> Answer<()> {
+impl Differs for Slow {
+    fn settle(&self, memory: &Memory, settled: Vec<Settled>) -> Answer<()> {
         if !*self.is_slow.borrow() {
-            return self.memory.settle(settled);
+            return memory.settle(settled);
         }
         let mut slow = self.is_slow.subscribe();
         Box::pin(async move {
@@ -90,7 +70,7 @@ impl Store for Slow {
 
 #[test]
 fn what_comes_again_while_the_store_does_not_answer_is_taken_down_in_its_order() {
-    let (world, store) = (World::new(1), Arc::new(Slow::default()));
+    let (world, store) = (World::new(1), Arc::new(Through::<Slow>::default()));
     let courier = Arc::new(Courier::new(store.clone()));
     let node = world.node("town").actor(opening(courier.clone())).build();
     courier.start(&node);

@@ -65,6 +65,18 @@ impl Record {
     }
 }
 
+/// The records of a segment, and how many others the disk has spoilt. Those behind the last whole
+/// one are the tail that a crash may leave.
+fn decode_all(bytes: &[u8]) -> (Vec<Record>, usize) {
+    let (places, _) = bytes.as_chunks::<RECORD_BYTES>();
+    let mut read: Vec<_> = places.iter().map(Record::decode).collect();
+    let whole = read.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    read.truncate(whole);
+    let records: Vec<_> = read.into_iter().flatten().collect();
+    let spoilt = whole - records.len();
+    (records, spoilt)
+}
+
 pub(super) struct Segments {
     directory: PathBuf,
     /// Locked while we live: two that write one log would lose each other's changes.
@@ -92,10 +104,13 @@ impl Segments {
         let segments = Self { directory: directory.to_owned(), _lock: lock, numbers };
         let mut records = Vec::new();
         for number in &segments.numbers {
-            let bytes =
-                fs::read(segments.path(*number)).map_err(LogError::new("read a segment"))?;
-            let (whole, _) = bytes.as_chunks::<RECORD_BYTES>();
-            records.extend(whole.iter().map_while(Record::decode));
+            let path = segments.path(*number);
+            let bytes = fs::read(&path).map_err(LogError::new("read a segment"))?;
+            let (found, spoilt) = decode_all(&bytes);
+            if spoilt > 0 {
+                tracing::error!(path = %path.display(), spoilt, "changes to read states are lost");
+            }
+            records.extend(found);
         }
         Ok((segments, records))
     }

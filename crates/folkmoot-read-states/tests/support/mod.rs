@@ -7,7 +7,7 @@
 pub(crate) mod load;
 
 use std::fs::{self, OpenOptions};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 
@@ -144,10 +144,21 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 
 /// Cuts bytes off the end of the last segment that has any.
 pub(crate) fn cut_log(directory: &Path, bytes: usize) {
+    let file = OpenOptions::new().write(true).open(last_segment(directory)).unwrap();
+    file.set_len(file.metadata().unwrap().len() - bytes as u64).unwrap();
+}
+
+/// Flips a bit of that byte of the last segment that has any.
+pub(crate) fn flip_bit_of_log(directory: &Path, byte: usize) {
+    let path = last_segment(directory);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[byte] ^= 4;
+    fs::write(path, bytes).unwrap();
+}
+
+fn last_segment(directory: &Path) -> PathBuf {
     let mut segments: Vec<_> =
         fs::read_dir(directory.join("log")).unwrap().map(|entry| entry.unwrap().path()).collect();
     segments.sort();
-    let last = segments.iter().rfind(|path| fs::metadata(path).unwrap().len() > 0).unwrap();
-    let file = OpenOptions::new().write(true).open(last).unwrap();
-    file.set_len(file.metadata().unwrap().len() - bytes as u64).unwrap();
+    segments.into_iter().rfind(|path| fs::metadata(path).unwrap().len() > 0).unwrap()
 }
