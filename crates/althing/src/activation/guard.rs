@@ -31,7 +31,10 @@ pub(crate) fn take_permit(
     if bucket.tokens < 1.0 {
         let missing = (1.0 - bucket.tokens) / f64::from(per_second);
         // Nothing ever comes back to a bucket that is refilled with 0 a second.
-        return Err(Duration::try_from_secs_f64(missing).unwrap_or(Duration::MAX));
+        let Ok(wait) = Duration::try_from_secs_f64(missing) else { return Err(Duration::MAX) };
+        let is_enough = bucket.tokens + wait.as_secs_f64() * f64::from(per_second) >= 1.0;
+        // It was rounded, perhaps down.
+        return Err(if is_enough { wait } else { wait + Duration::from_nanos(1) });
     }
     bucket.tokens -= 1.0;
     Ok(())

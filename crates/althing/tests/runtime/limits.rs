@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::support::{Flex, Note, On, act, alone, flex, node, nothing, settle, soon, within};
 use althing::{
-    Actor, ActorError, ActorOptions, ActorRef, Context, EventHandler, Handler, MailboxKind, Node,
-    Published, StopReason, Topic, TopicOptions,
+    Actor, ActorError, ActorOptions, ActorRef, AskError, Context, EventHandler, Handler,
+    MailboxKind, Node, Published, Rejection, StopReason, Topic, TopicOptions,
 };
 use tokio::sync::Notify;
 
@@ -217,5 +217,79 @@ fn hooks_with_large_futures_may_start_and_stop_others() {
             soon("the chain", first.stop()).await;
             assert!(first.is_stopped());
         });
+    });
+}
+
+/// What a permit of the bucket is answered with.
+async fn permit(actor: &ActorRef<Flex>, per_second: u32) -> Result<(), Rejection> {
+    let (told, taken) = mpsc::channel();
+    let take = act(move |_, ctx| {
+        told.send(ctx.take_permit("of a test", per_second, 1)).unwrap();
+    });
+    actor.send(take).await.unwrap();
+    taken.recv().unwrap()
+}
+
+/// Also where a second does not divide into whole nanoseconds.
+#[test]
+fn whoever_waits_as_long_as_a_rate_limit_says_gets_a_permit() {
+    within(On::PausedTime, async {
+        let node = node();
+        for per_second in [3, 7, 9, 11, 1_000_003] {
+            let actor = flex(&node);
+            assert_eq!(permit(&actor, per_second).await, Ok(()));
+            for _ in 0..20 {
+                let refused = permit(&actor, per_second).await;
+                let Err(Rejection::RateLimited { retry_after }) = refused else {
+                    panic!("{refused:?}");
+                };
+                tokio::time::advance(retry_after).await;
+                assert_eq!(permit(&actor, per_second).await, Ok(()), "{per_second} a second");
+            }
+        }
+    });
+}
+
+/// Asks the next of its ring, round and round.
+struct Ring {
+    next: Option<ActorRef<Ring>>,
+}
+
+struct Join(ActorRef<Ring>);
+
+impl Actor for Ring {
+    const NAME: &'static str = "test.ring";
+}
+
+impl Handler<Join> for Ring {
+    type Reply = ();
+
+    async fn handle(&mut self, Join(next): Join, _: &mut Context<Self>) {
+        self.next = Some(next);
+    }
+}
+
+impl Handler<Length> for Ring {
+    type Reply = Result<(), AskError>;
+
+    async fn handle(&mut self, _: Length, _: &mut Context<Self>) -> Result<(), AskError> {
+        self.next.as_ref().expect("it has joined").send(Length).await?
+    }
+}
+
+async fn asked_around(len: usize) -> Result<(), AskError> {
+    let node = node();
+    let ring: Vec<_> = (0..len).map(|_| node.spawn(Ring { next: None })).collect();
+    for (at, one) in ring.iter().enumerate() {
+        one.send(Join(ring[(at + 1) % len].clone())).await.unwrap();
+    }
+    ring[0].send(Length).await.unwrap()
+}
+
+#[test]
+fn a_cycle_of_thousands_of_asks_fails_as_one() {
+    within(On::OneThread, async {
+        let outcome = asked_around(4_000).await;
+        assert!(matches!(outcome, Err(AskError::Cycle(_))), "no cycle");
     });
 }
