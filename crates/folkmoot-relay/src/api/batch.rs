@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::caller::Caller;
+use super::params::BatchCommand;
 use super::{Outcome, Refused, json, method, params, refused};
 
 /// Commands in one request.
@@ -54,8 +55,8 @@ pub(super) async fn run(caller: &Caller, params: &[u8]) -> Outcome {
     json(&Replies { replies })
 }
 
-async fn one(caller: &Caller, command: BTreeMap<String, Box<RawValue>>) -> Reply {
-    let mut methods = command.into_iter();
+async fn one(caller: &Caller, command: BatchCommand) -> Reply {
+    let mut methods = command.0.into_iter();
     let (Some((name, params)), None) = (methods.next(), methods.next()) else {
         let text = "a command has one method, as its only key";
         let error = RpcError::new(ErrorCode::BadRequest, text);
