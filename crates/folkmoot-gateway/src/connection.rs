@@ -61,6 +61,12 @@ pub trait Application: Clone + Send + Sync + 'static {
         request: Request,
     ) -> impl Future<Output = Option<Reply>> + Send;
 
+    /// Whether publications into a channel are in their order once each was begun. If not, because
+    /// somebody is asked about them first, each waits until the one before it is answered.
+    fn begins_in_order(_caller: &Self::Caller, _channel: &str) -> bool {
+        true
+    }
+
     /// The connection has ended.
     fn end(caller: &Self::Caller) -> impl Future<Output = ()> + Send;
 
@@ -296,7 +302,8 @@ impl<A: Application> Reader<A> {
             }
             (Some(request), Some(caller)) if id != 0 => {
                 let caller = caller.clone();
-                let turn = self.order.turn(&request);
+                let begins_in_order = |channel: &str| A::begins_in_order(&caller, channel);
+                let turn = self.order.turn(&request, begins_in_order);
                 let (outbox, format) = (self.outbox.clone(), self.format);
                 self.in_flight.push(Box::pin(async move {
                     // By reference: a future that is handed on by value takes its room twice.

@@ -3,7 +3,7 @@
 //!
 //! Publications do not wait for each other, or a connection could not send more than one message
 //! per disk sync: the next one begins as soon as the one before is with its room, which keeps them
-//! in order. Everything else waits until all before it are answered, and has the channel to itself.
+//! in order; where a backend is asked about each first, that would not. Everything else waits until all before it are answered, and has the channel to itself.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -53,9 +53,13 @@ pub(super) struct Turn {
 
 impl Order {
     /// The place of a command that came just now.
-    pub(super) fn turn(&mut self, request: &Request) -> Turn {
+    pub(super) fn turn(
+        &mut self,
+        request: &Request,
+        begins_in_order: impl FnOnce(&str) -> bool,
+    ) -> Turn {
         let kind = match request {
-            Request::Publish(_) => Kind::Publish,
+            Request::Publish(publish) if begins_in_order(&publish.channel) => Kind::Publish,
             _ => Kind::Alone,
         };
         let (begun, after_begun) = oneshot::channel();
@@ -132,7 +136,8 @@ mod tests {
     #[tokio::test]
     async fn a_question_begins_after_what_was_published_before_it_is_answered() {
         let (mut order, seen) = (Order::default(), RefCell::new(Vec::new()));
-        let (first, second) = (order.turn(&publish("a")), order.turn(&history("a")));
+        let (first, second) =
+            (order.turn(&publish("a"), |_| true), order.turn(&history("a"), |_| true));
         let (stored, storing) = oneshot::channel::<()>();
         let publishing = first.take(storing, async |_| seen.borrow_mut().push("published"));
         let asking = second.take(async { seen.borrow_mut().push("asked") }, async |()| {});
@@ -148,7 +153,8 @@ mod tests {
     #[tokio::test]
     async fn publications_run_beside_each_other_and_are_answered_in_order() {
         let (mut order, seen) = (Order::default(), RefCell::new(Vec::new()));
-        let (first, second) = (order.turn(&publish("a")), order.turn(&publish("a")));
+        let (first, second) =
+            (order.turn(&publish("a"), |_| true), order.turn(&publish("a"), |_| true));
         let (slow, storing) = oneshot::channel::<()>();
         let one = first.take(storing, async |_| seen.borrow_mut().push("first"));
         // Begins while the first is under way: it is what lets the first one end.
@@ -158,10 +164,27 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn publications_that_somebody_is_asked_about_run_one_after_the_other() {
+        let (mut order, seen) = (Order::default(), RefCell::new(Vec::new()));
+        let (first, second) =
+            (order.turn(&publish("a"), |_| false), order.turn(&publish("a"), |_| false));
+        let (answered, asking) = oneshot::channel::<()>();
+        let one = first.take(asking, async |_| seen.borrow_mut().push("first"));
+        let two = second.take(async { seen.borrow_mut().push("second") }, async |()| {});
+        let backend = async {
+            tokio::task::yield_now().await;
+            assert!(seen.borrow().is_empty());
+            drop(answered);
+        };
+        join3(two, one, backend).await;
+        assert_eq!(*seen.borrow(), ["first", "second"]);
+    }
+
+    #[tokio::test]
     async fn channels_do_not_wait_for_each_other() {
         let mut order = Order::default();
-        let waiting = order.turn(&history("a"));
-        let other = order.turn(&history("b"));
+        let waiting = order.turn(&history("a"), |_| true);
+        let other = order.turn(&history("b"), |_| true);
         let mut stuck = Box::pin(waiting.take(std::future::pending::<()>(), async |()| {}));
         assert!(stuck.as_mut().now_or_never().is_none());
         other.take(async {}, async |()| {}).await;
@@ -170,15 +193,15 @@ mod tests {
     #[tokio::test]
     async fn a_command_that_is_given_up_holds_up_nobody() {
         let mut order = Order::default();
-        drop(order.turn(&history("a")));
-        order.turn(&history("a")).take(async {}, async |()| {}).await;
+        drop(order.turn(&history("a"), |_| true));
+        order.turn(&history("a"), |_| true).take(async {}, async |()| {}).await;
     }
 
     #[test]
     fn channels_without_commands_are_forgotten() {
         let mut order = Order::default();
         for number in 0..10 * CHANNELS_LEN {
-            drop(order.turn(&history(&number.to_string())));
+            drop(order.turn(&history(&number.to_string()), |_| true));
         }
         assert!(order.newest.len() <= CHANNELS_LEN);
         order.forget();

@@ -72,6 +72,11 @@ enum CdcError {
          ALTER PUBLICATION {0} SET (publish_via_partition_root = true)"
     )]
     Parts(String),
+    #[error(
+        "the publication `{0}` does not have what is inserted into the table, which may have been made \
+         anew; ALTER PUBLICATION {0} ADD TABLE, and publish anew what was inserted before"
+    )]
+    Unpublished(String),
     #[error("nothing came from the database for {} s", SILENCE_MAX.as_secs())]
     Silent,
 }
@@ -164,17 +169,45 @@ impl Cdc {
     /// Makes the publication if it is missing. Rows of a table in partitions are to come as rows of
     /// the table: the names of its parts say nothing.
     async fn publish(&self, client: &Client, publication: &str) -> Result<(), CdcError> {
-        let table = self.table.quoted();
-        let known = "SELECT pubviaroot OR relkind <> 'p' FROM pg_publication, pg_class
-                     WHERE pubname = $1 AND pg_class.oid = $2::text::regclass";
-        match client.query_opt(known, &[&publication, &table]).await? {
-            Some(fits) if fits.get(0) => Ok(()),
-            Some(_) => Err(CdcError::Parts(publication.to_owned())),
-            None => {
-                let name = quoted(publication);
-                let options = "publish = 'insert', publish_via_partition_root = true";
-                let made = format!("CREATE PUBLICATION {name} FOR TABLE {table} WITH ({options})");
-                Ok(client.batch_execute(&made).await?)
+        if self.is_published(client, publication).await? {
+            return Ok(());
+        }
+        let (name, table) = (quoted(publication), self.table.quoted());
+        let options = "publish = 'insert', publish_via_partition_root = true";
+        let made = format!("CREATE PUBLICATION {name} FOR TABLE {table} WITH ({options})");
+        Ok(client.batch_execute(&made).await?)
+    }
+
+    /// Whether there is the publication, or an error if it leaves out rows of the table.
+    async fn is_published(&self, client: &Client, publication: &str) -> Result<bool, CdcError> {
+        let known = "SELECT pubviaroot OR relkind <> 'p',
+                         pubinsert AND EXISTS (
+                             SELECT FROM pg_publication_tables AS published
+                             WHERE published.pubname = $1 AND pg_class.oid
+                                 = to_regclass(format('%I.%I', schemaname, tablename)))
+                     FROM pg_publication, pg_class
+                     WHERE pg_publication.pubname = $1 AND pg_class.oid = to_regclass($2)";
+        let known = client.query_opt(known, &[&publication, &self.table.quoted()]).await?;
+        match known.map(|row| (row.get(0), row.get(1))) {
+            None => Ok(false),
+            Some((true, true)) => Ok(true),
+            Some((false, _)) => Err(CdcError::Parts(publication.to_owned())),
+            Some((true, false)) => Err(CdcError::Unpublished(publication.to_owned())),
+        }
+    }
+
+    /// Looks whether what is inserted comes by the stream still: of a table that was made anew nothing
+    /// does, and the stream says nothing of that.
+    async fn look(&self) -> Result<(), CdcError> {
+        let looking = async {
+            let client = self.client().await?;
+            self.is_published(&client, &self.settings.publication_name).await
+        };
+        match timeout(STATEMENT_TIMEOUT, looking).await {
+            Ok(Err(error @ (CdcError::Parts(_) | CdcError::Unpublished(_)))) => Err(error),
+            outcome => {
+                tracing::trace!(?outcome, "the publication was looked at");
+                Ok(())
             }
         }
     }
@@ -223,22 +256,10 @@ impl Cdc {
         relation.name == name && schema.is_none_or(|schema| relation.schema == schema)
     }
 
-    /// The row, if it is one of the outbox.
-    fn row(&self, relation: &Relation, values: &[Option<Bytes>]) -> Result<Option<Row>, CdcError> {
-        if !self.is_outbox(relation) {
-            return Ok(None);
-        }
-        let value = |column: &str| relation.value(column, values);
-        let missing = |column, wanted| {
-            let table = self.settings.outbox_table_name.clone();
-            OutboxError::Column { table, column, wanted }
-        };
-        Ok(Some(Row {
-            id: value("id"),
-            method: value("method").ok_or_else(|| missing("method", "text"))?,
-            payload: value("payload").ok_or_else(|| missing("payload", "jsonb"))?,
-            partition: value("partition"),
-        }))
+    /// An error, unless the table fits: then what does not was inserted before it did.
+    async fn fits(&self) -> Result<(), CdcError> {
+        let looking = async { Ok(self.table.prepare(&self.client().await?).await?) };
+        timeout(STATEMENT_TIMEOUT, looking).await.unwrap_or(Err(OutboxError::Timeout.into()))
     }
 
     /// Keeps a row that cannot be published where people find it, as soon as the database takes it:
@@ -256,6 +277,7 @@ impl Cdc {
         let partition = row.partition.as_ref().map_or_else(|| "0".to_owned(), text);
         let kept = async {
             let client = self.client().await?;
+            self.table.make(&client).await?;
             if row.payload.is_empty() {
                 // It was not read, and is in the table unless the backend has deleted it.
                 let (id, whichever) = (row.id().parse::<i64>().unwrap_or(0), None::<i64>);
@@ -287,7 +309,19 @@ impl Relation {
 }
 
 impl Row {
-    /// What is known of a row that is too long to be read: its payload is empty.
+    /// A row of the outbox.
+    ///
+    /// # Errors
+    /// The column that it lacks: the table was another one when it was inserted.
+    fn read(relation: &Relation, values: &[Option<Bytes>]) -> Result<Self, &'static str> {
+        let value = |column: &str| relation.value(column, values);
+        let (id, partition) = (value("id"), value("partition"));
+        let method = value("method").ok_or("method")?;
+        let payload = value("payload").ok_or("payload")?;
+        Ok(Self { id, method, payload, partition })
+    }
+
+    /// What is known of a row that cannot be read whole: its payload is empty.
     fn cut(relation: &Relation, values: &[Option<Bytes>]) -> Self {
         Self {
             id: relation.value("id", values),

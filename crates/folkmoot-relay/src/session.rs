@@ -100,6 +100,10 @@ impl Application for Sockets {
         command::answer(caller, id, request).await
     }
 
+    fn begins_in_order(caller: &Caller, channel: &str) -> bool {
+        !caller.server.rules.of(channel).is_ok_and(|rule| rule.asks_to_publish())
+    }
+
     async fn end(caller: &Caller) {
         caller.end().await;
     }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::caller::Caller;
+use super::params::BatchCommand;
 use super::{Outcome, Refused, in_turn, json, method, params, publish, refused};
 use crate::channels::Position;
 
@@ -16,9 +17,6 @@ pub(super) const COMMANDS_LEN_MAX: usize = 100_000;
 
 /// The method that runs of commands are put together of.
 const PUBLISH: &str = "publish";
-
-/// A method and its parameters: one entry.
-type Command = BTreeMap<String, Box<RawValue>>;
 
 #[derive(Serialize)]
 struct Replies {
@@ -29,7 +27,7 @@ struct Replies {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Reply {
-    Result(Command),
+    Result(BTreeMap<String, Box<RawValue>>),
     Error { error: Refused },
 }
 
@@ -67,12 +65,13 @@ pub(super) async fn run(caller: &Caller, params: &[u8]) -> Outcome {
     json(&Replies { replies })
 }
 
-fn publishes(command: &Command) -> bool {
-    command.len() == 1 && command.contains_key(PUBLISH)
+fn publishes(BatchCommand(methods): &BatchCommand) -> bool {
+    matches!(&**methods, [(name, _)] if name == PUBLISH)
 }
 
-async fn publish(caller: &Caller, commands: &[Command]) -> Result<Vec<Reply>, RpcError> {
-    let params = commands.iter().flat_map(BTreeMap::values).map(|params| params.get().as_bytes());
+async fn publish(caller: &Caller, commands: &[BatchCommand]) -> Result<Vec<Reply>, RpcError> {
+    let params = commands.iter().flat_map(|BatchCommand(methods)| methods);
+    let params = params.map(|(_, params)| params.get().as_bytes());
     let asked = params.map(|params| publish::read_publication(caller, params)).collect();
     let published = in_turn::publish(caller, asked).await;
     let reply = |outcome: Result<Position, RpcError>| {
@@ -87,8 +86,8 @@ async fn publish(caller: &Caller, commands: &[Command]) -> Result<Vec<Reply>, Rp
     published.into_iter().map(reply).collect()
 }
 
-async fn one(caller: &Caller, command: Command) -> Reply {
-    let mut methods = command.into_iter();
+async fn one(caller: &Caller, command: BatchCommand) -> Reply {
+    let mut methods = command.0.into_iter();
     let (Some((name, params)), None) = (methods.next(), methods.next()) else {
         let text = "a command has one method, as its only key";
         let error = RpcError::new(ErrorCode::BadRequest, text);

@@ -1,14 +1,15 @@
 //! What the methods of the server API take.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::frame::StreamPosition;
 use folkmoot_protocol::rpc::RpcError;
-use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::claims;
@@ -199,7 +200,34 @@ pub(super) struct List {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Batch {
-    pub(super) commands: Vec<BTreeMap<String, Box<RawValue>>>,
+    pub(super) commands: Vec<BatchCommand>,
     /// Whether they may run beside each other.
     pub(super) parallel: bool,
+}
+
+/// The keys of a command with their values, each as often as it is there: a map would keep the last of
+/// two that are the same, and nobody would hear of the first.
+#[derive(Debug)]
+pub(super) struct BatchCommand(pub(super) Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for BatchCommand {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = BatchCommand;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object with a method as its key")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<BatchCommand, A::Error> {
+                let mut all = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    all.push(entry);
+                }
+                Ok(BatchCommand(all))
+            }
+        }
+        deserializer.deserialize_map(Keys)
+    }
 }

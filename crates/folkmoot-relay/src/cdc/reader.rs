@@ -25,6 +25,8 @@ use crate::server::Server;
 
 /// How often the database hears how far we are.
 const CONFIRM_EVERY: Duration = Duration::from_millis(200);
+/// Between two looks at the publication, by a connection of their own.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Rows that are published together, at most, and their bytes.
 const WAITING_LEN_MAX: usize = 500;
 const WAITING_BYTES_MAX: usize = 4 << 20;
@@ -97,11 +99,12 @@ impl Reader {
         };
         let (mut confirmed, mut confirm_at) = (0, Instant::now());
         let (mut heard, mut is_asked, mut ends) = (Instant::now(), false, false);
+        let mut look_at = Instant::now() + LOOK_EVERY;
         while !ends || self.progress.is_amid() {
             let is_idle = confirmed == self.progress.done();
             let until = if is_idle { heard + SILENCE_MAX } else { confirm_at };
             let next = tokio::select! {
-                next = timeout_at(until, wire.next()) => next,
+                next = timeout_at(until.min(look_at), wire.next()) => next,
                 _ = stopping.wait_for(|stops| *stops), if !ends => {
                     ends = true;
                     continue;
@@ -112,7 +115,7 @@ impl Reader {
                     heard = Instant::now();
                     is_asked |= self.hear(streamed?).await?;
                 }
-                Err(_) if is_idle => return Err(CdcError::Silent),
+                Err(_) if is_idle && Instant::now() >= until => return Err(CdcError::Silent),
                 Err(_) => {}
             }
             if !wire.has_more() || self.is_full() || ends {
@@ -122,6 +125,10 @@ impl Reader {
                 self.confirm(&mut wire).await?;
                 (confirmed, is_asked) = (self.progress.done(), false);
                 confirm_at = Instant::now() + CONFIRM_EVERY;
+            }
+            if Instant::now() >= look_at {
+                self.cdc.look().await?;
+                look_at = Instant::now() + LOOK_EVERY;
             }
         }
         self.confirm(&mut wire).await?;
@@ -155,7 +162,7 @@ impl Reader {
         match streamed {
             Streamed::Change { end, message } => {
                 self.server_end = self.server_end.max(end);
-                self.take(pgoutput::read(message)?)?;
+                self.take(pgoutput::read(message)?).await?;
                 Ok(false)
             }
             Streamed::CutChange { end, head, len } => {
@@ -182,7 +189,7 @@ impl Reader {
         Ok(wire.confirm(self.progress.done()).await?)
     }
 
-    fn take(&mut self, change: Change) -> Result<(), CdcError> {
+    async fn take(&mut self, change: Change) -> Result<(), CdcError> {
         match change {
             Change::Begin { commit, at_ms } => {
                 self.metrics.committed_ms.store(at_ms, Ordering::Relaxed);
@@ -191,7 +198,7 @@ impl Reader {
             Change::Relation(relation) => {
                 self.relations.insert(relation.id, relation);
             }
-            Change::Insert { relation, values } => self.insert(relation, &values)?,
+            Change::Insert { relation, values } => self.insert(relation, &values).await?,
             Change::Commit { end } => self.progress.commit(end),
             Change::Other => {}
         }
@@ -199,14 +206,33 @@ impl Reader {
     }
 
     /// Takes a row up, unless it was published before the connection was lost.
-    fn insert(&mut self, relation: u32, values: &[Option<Bytes>]) -> Result<(), CdcError> {
+    async fn insert(&mut self, relation: u32, values: &[Option<Bytes>]) -> Result<(), CdcError> {
         let Some(place) = self.progress.next_row()? else { return Ok(()) };
         let relation = self.relations.get(&relation).ok_or(Unreadable)?;
-        if let Some(row) = self.cdc.row(relation, values)? {
-            self.waiting_bytes += row.payload.len();
-            self.waiting.push(Waiting { place, row });
+        if !self.cdc.is_outbox(relation) {
+            return Ok(());
+        }
+        match Row::read(relation, values) {
+            Ok(row) => {
+                self.waiting_bytes += row.payload.len();
+                self.waiting.push(Waiting { place, row });
+            }
+            Err(column) => {
+                let row = Row::cut(relation, values);
+                self.cdc.fits().await?;
+                self.publish().await;
+                let text = format!("the row has no `{column}`: the table was another one");
+                self.set_aside(place, &row, RpcError::new(ErrorCode::BadRequest, text)).await;
+            }
         }
         Ok(())
+    }
+
+    /// Sets a row aside that cannot be read, once all before it are published.
+    async fn set_aside(&mut self, place: Place, row: &Row, error: RpcError) {
+        self.cdc.set_aside(row, &error).await;
+        self.metrics.rows.count::<()>(&Err(error));
+        self.progress.row_is_out(place);
     }
 
     /// Sets a row aside that is too long to be read, once all before it are published.
@@ -215,13 +241,13 @@ impl Reader {
         self.publish().await;
         if let Some(place) = self.progress.next_row()? {
             let relation = self.relations.get(&relation).ok_or(Unreadable)?;
-            if self.cdc.is_outbox(relation) {
-                let text = format!("a row of {len} bytes is over the limit of {MESSAGE_BYTES_MAX}");
-                let error = RpcError::new(ErrorCode::TooLarge, text);
-                self.cdc.set_aside(&Row::cut(relation, &values), &error).await;
-                self.metrics.rows.count::<()>(&Err(error));
+            if !self.cdc.is_outbox(relation) {
+                self.progress.row_is_out(place);
+                return Ok(());
             }
-            self.progress.row_is_out(place);
+            let row = Row::cut(relation, &values);
+            let text = format!("a row of {len} bytes is over the limit of {MESSAGE_BYTES_MAX}");
+            self.set_aside(place, &row, RpcError::new(ErrorCode::TooLarge, text)).await;
         }
         Ok(())
     }

@@ -37,8 +37,8 @@ impl Table {
         Some(Self { name: name.to_owned(), outbox: quote(""), failed: quote("_failed") })
     }
 
-    /// Makes what is missing, and says what does not fit.
-    pub(crate) async fn prepare(&self, client: &Client) -> Result<(), OutboxError> {
+    /// Makes what is missing.
+    pub(crate) async fn make(&self, client: &Client) -> Result<(), OutboxError> {
         let Self { outbox, failed, .. } = self;
         // Several connections may make the same table at once, which PostgreSQL does not forgive.
         client
@@ -62,6 +62,13 @@ impl Table {
                  COMMIT;"
             ))
             .await?;
+        Ok(())
+    }
+
+    /// Makes what is missing, and says what does not fit.
+    pub(crate) async fn prepare(&self, client: &Client) -> Result<(), OutboxError> {
+        let Self { outbox, .. } = self;
+        self.make(client).await?;
         self.let_ids_come_again(client).await?;
         // A row without one of them could be neither published nor set aside.
         let shape = "SELECT attname::text, typname::text

@@ -150,12 +150,17 @@ async fn join(
     };
     let joined = server.hub.join(join).await;
     drop(reserved);
-    let not_made = |why| match why {
-        NotMade::Unwanted => ErrorCode::NotAvailable.into(),
-        NotMade::GivenUp => ErrorCode::TooManyRequests.into(),
-        NotMade::Unrecoverable => ErrorCode::UnrecoverablePosition.into(),
-    };
-    joined.map_err(|error| unavailable(&error))?.map_err(not_made)
+    joined.map_err(|error| unavailable(&error))?.map_err(RpcError::from)
+}
+
+impl From<NotMade> for RpcError {
+    fn from(why: NotMade) -> Self {
+        Self::from(match why {
+            NotMade::Unwanted => ErrorCode::NotAvailable,
+            NotMade::GivenUp => ErrorCode::TooManyRequests,
+            NotMade::Unrecoverable => ErrorCode::UnrecoverablePosition,
+        })
+    }
 }
 
 async fn subscribe(caller: &Caller, id: u32, mut request: SubscribeRequest) -> Result<(), Refusal> {

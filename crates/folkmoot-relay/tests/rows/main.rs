@@ -6,6 +6,7 @@ mod kill_support;
 mod support;
 
 mod cdc;
+mod changed_tables;
 mod full_disk;
 mod large_rows;
 mod outbox;

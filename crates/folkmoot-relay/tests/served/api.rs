@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::support::asked::Asked;
 use crate::support::{Listener, post};
 use folkmoot_relay::{Relay, Settings, start};
 use serde_json::{Value, json};
@@ -77,6 +78,11 @@ async fn a_command_of_a_batch_that_names_two_methods_runs_neither() {
     assert_eq!(replies[0]["publish"]["offset"], 1);
     assert_bad(&replies[1], "one method");
     assert_bad(&replies[2], "one method");
+    // Nor the same one twice, of which a map would keep the last.
+    let twice = format!("{{\"commands\": [{{\"publish\": {message}, \"publish\": {message}}}]}}");
+    let head = "POST /api/batch HTTP/1.1\r\nX-API-Key: key";
+    let answer = Asked::request(&relay, head, &twice).await.until("]}").await;
+    assert!(answer.contains("one method"), "{answer}");
     let asked = json!({ "channel": "news:x", "limit": 10 });
     let kept = call(&relay, "history", &asked).await["result"]["publications"].clone();
     assert_eq!(kept.as_array().map(Vec::len), Some(1), "{kept}");

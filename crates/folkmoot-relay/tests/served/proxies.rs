@@ -393,6 +393,29 @@ async fn a_backend_whose_clock_is_behind_is_asked_with_a_pause() {
     relay.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_a_client_publishes_comes_in_its_order_though_its_backend_takes_longer_for_the_first()
+{
+    let (backend, _asked) = backend(|event, body| {
+        if event == "publish" && body["data"] == 1 {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+        }
+        friendly(event, body)
+    })
+    .await;
+    let relay = relay(backend).await;
+    let mut client = connected(&relay).await;
+    client.ask(json!({"id": 2, "subscribe": {"channel": "news:x"}})).await;
+    for number in 1..=3 {
+        let publish = json!({ "channel": "news:x", "data": number });
+        client.send(json!({ "id": 10 + number, "publish": publish })).await;
+    }
+    for number in 1..=3 {
+        assert_eq!(client.publication().await.1, json!(number));
+    }
+    relay.stop().await;
+}
+
 #[tokio::test]
 async fn settings_of_a_proxy_that_mean_nothing_are_refused_by_name() {
     let connect = |endpoint: &str| json!({ "client": { "proxy": { "connect": { "enabled": true, "endpoint": endpoint } } } });

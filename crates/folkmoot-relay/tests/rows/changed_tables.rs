@@ -1,0 +1,124 @@
+//! Somebody changes the tables of change data capture while it reads them: what it cannot read any
+//! more is shown, and what was committed then is published or set aside.
+
+use std::time::Duration;
+
+use crate::support::{Listener, database, get, logical_server};
+use althing_testkit::servers::PostgresServer;
+use folkmoot_relay::{Relay, Settings, start};
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+use tokio_postgres::Client;
+
+/// Only turns a promise that is never kept into a failure.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn relay(server: &PostgresServer) -> Relay {
+    let channel =
+        json!({ "namespaces": [{ "name": "news", "allow_subscribe_for_anonymous": true }] });
+    let settings = json!({
+        "client": { "allow_anonymous_connect_without_token": true },
+        "channel": channel,
+        "consumers": [{
+            "name": "changes", "type": "postgresql_cdc", "postgresql_cdc": { "dsn": server.url() },
+        }],
+    });
+    let settings = Settings::from_json(&settings.to_string()).expect("settings");
+    start(settings, "127.0.0.1:0".parse().expect("an address")).await.expect("it starts")
+}
+
+async fn shows_up(relay: &Relay, up: u8) {
+    let wanted = format!("folkmoot_relay_consumer_up{{consumer=\"changes\"}} {up}");
+    let looking = async {
+        while !get(relay, "/metrics", "").await.lines().any(|line| line == wanted) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, looking).await.expect("the metric is never as wanted");
+}
+
+async fn insert(client: &Client, channel: &str, number: i64) {
+    let payload = json!({ "channel": channel, "data": number }).to_string();
+    let insert = "INSERT INTO centrifugo_outbox (method, payload)
+                  VALUES ('publish', $1::text::jsonb)";
+    client.execute(insert, &[&payload]).await.expect("it is inserted");
+}
+
+/// Waits until so many rows are set aside; their reasons.
+async fn set_aside(client: &Client, count: usize) -> Vec<String> {
+    let failed = "SELECT error FROM centrifugo_outbox_failed ORDER BY failed_at";
+    let looking = async {
+        loop {
+            let rows = client.query(failed, &[]).await.unwrap_or_default();
+            if rows.len() >= count {
+                return rows.iter().map(|row| row.get(0)).collect();
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, looking).await.expect("nothing is set aside")
+}
+
+#[tokio::test]
+async fn a_table_of_rows_that_failed_that_is_dropped_is_made_again_and_holds_nobody_up() {
+    let server = logical_server().await;
+    let relay = relay(&server).await;
+    shows_up(&relay, 1).await;
+    let client = database(&server.url()).await.expect("it connects");
+    let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
+    client.batch_execute("DROP TABLE centrifugo_outbox_failed").await.expect("it is dropped");
+    insert(&client, "nowhere:x", 1).await;
+    insert(&client, "news:x", 2).await;
+    assert_eq!(listener.publication().await.1, 2);
+    assert!(set_aside(&client, 1).await[0].contains("nowhere"));
+    insert(&client, "news:x", 3).await;
+    assert_eq!(listener.publication().await.1, 3);
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn rows_from_while_a_column_had_another_name_are_set_aside_and_hold_nobody_up() {
+    let server = logical_server().await;
+    let relay = relay(&server).await;
+    shows_up(&relay, 1).await;
+    let client = database(&server.url()).await.expect("it connects");
+    let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
+    insert(&client, "news:x", 1).await;
+    assert_eq!(listener.publication().await.1, 1);
+    let renamed = "ALTER TABLE centrifugo_outbox RENAME COLUMN payload TO body;
+        INSERT INTO centrifugo_outbox (method, body) VALUES ('publish', '{\"channel\": \"news:x\"}');
+        ALTER TABLE centrifugo_outbox ALTER COLUMN body DROP NOT NULL;
+        INSERT INTO centrifugo_outbox (method) VALUES ('publish');";
+    client.batch_execute(renamed).await.expect("it is renamed");
+    let back = "DELETE FROM centrifugo_outbox WHERE body IS NULL;
+        ALTER TABLE centrifugo_outbox RENAME COLUMN body TO payload;
+        ALTER TABLE centrifugo_outbox ALTER COLUMN payload SET NOT NULL;";
+    client.batch_execute(back).await.expect("it is renamed");
+    insert(&client, "news:x", 2).await;
+    assert_eq!(listener.publication().await.1, 2);
+    assert!(set_aside(&client, 2).await.iter().all(|why| why.contains("payload")));
+    shows_up(&relay, 1).await;
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_table_that_is_not_in_the_publication_is_shown_until_it_is() {
+    let server = logical_server().await;
+    let relay = relay(&server).await;
+    shows_up(&relay, 1).await;
+    let client = database(&server.url()).await.expect("it connects");
+    let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
+    let anew = "CREATE TABLE new (LIKE centrifugo_outbox INCLUDING ALL);
+        DROP TABLE centrifugo_outbox CASCADE;
+        ALTER TABLE new RENAME TO centrifugo_outbox;
+        CREATE SEQUENCE numbers OWNED BY centrifugo_outbox.id;
+        ALTER TABLE centrifugo_outbox ALTER COLUMN id SET DEFAULT nextval('numbers');";
+    client.batch_execute(anew).await.expect("it is made anew");
+    shows_up(&relay, 0).await;
+    let added = "ALTER PUBLICATION folkmoot_relay ADD TABLE centrifugo_outbox";
+    client.batch_execute(added).await.expect("it is added");
+    insert(&client, "news:x", 1).await;
+    assert_eq!(listener.publication().await.1, 1);
+    shows_up(&relay, 1).await;
+    relay.stop().await;
+}
