@@ -3,7 +3,8 @@
 //!
 //! Publications do not wait for each other, or a connection could not send more than one message
 //! per disk sync: the next one begins as soon as the one before is with its room, which keeps them
-//! in order; where a backend is asked about each first, that would not. Everything else waits until all before it are answered, and has the channel to itself.
+//! in order. Where a backend is asked about each first, a publication does not begin so, and waits as
+//! everything else: until all before it are answered. Then it has the channel to itself.
 
 use std::collections::HashMap;
 use std::future::Future;
