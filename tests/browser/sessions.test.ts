@@ -57,6 +57,7 @@ describe('signing out', () => {
       [...document.querySelectorAll<HTMLElement>('dialog button')].find((button) => button.textContent.trim() === 'Sign out')?.click();
       location.href = 'about:blank';
     });
+    await bo.page.waitForURL('about:blank');
     await expect.poll(() => statusOf(session)).toBe(401);
   });
 
