@@ -7,6 +7,7 @@ mod support;
 
 mod cdc;
 mod changed_tables;
+mod changes;
 mod full_disk;
 mod large_rows;
 mod outbox;

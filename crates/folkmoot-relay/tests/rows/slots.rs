@@ -3,23 +3,14 @@
 //! another relay has read it meanwhile, or the database went back.
 
 use std::path::Path;
-use std::time::Duration;
 
-use crate::support::{Listener, database, get, logical_server};
+use crate::changes::{PATIENCE, insert, relay, relay_with, shows_up};
+use crate::support::{Listener, database, logical_server};
 use althing_testkit::servers::PostgresServer;
-use folkmoot_relay::{Relay, Settings, start};
-use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use folkmoot_relay::Relay;
+use serde_json::json;
+use tokio::time::timeout;
 use tokio_postgres::Client;
-
-/// Only turns a promise that is never kept into a failure.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-async fn relay(server: &PostgresServer) -> Relay {
-    let channel =
-        json!({ "namespaces": [{ "name": "news", "allow_subscribe_for_anonymous": true }] });
-    relay_with(server, channel).await
-}
 
 /// One that keeps its histories in a directory.
 async fn durable(server: &PostgresServer, directory: &Path) -> Relay {
@@ -30,42 +21,13 @@ async fn durable(server: &PostgresServer, directory: &Path) -> Relay {
     relay_with(server, channel).await
 }
 
-async fn relay_with(server: &PostgresServer, channel: Value) -> Relay {
-    let settings = json!({
-        "client": { "allow_anonymous_connect_without_token": true },
-        "channel": channel,
-        "consumers": [{
-            "name": "changes", "type": "postgresql_cdc", "postgresql_cdc": { "dsn": server.url() },
-        }],
-    });
-    let settings = Settings::from_json(&settings.to_string()).expect("settings");
-    start(settings, "127.0.0.1:0".parse().expect("an address")).await.expect("it starts")
-}
-
-async fn shows_up(relay: &Relay, up: u8) {
-    let wanted = format!("folkmoot_relay_consumer_up{{consumer=\"changes\"}} {up}");
-    let looking = async {
-        while !get(relay, "/metrics", "").await.lines().any(|line| line == wanted) {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(PATIENCE, looking).await.expect("the metric is never as wanted");
-}
-
-async fn insert(client: &Client, number: i64) {
-    let payload = json!({ "channel": "news:x", "data": number }).to_string();
-    let insert = "INSERT INTO centrifugo_outbox (method, payload)
-                  VALUES ('publish', $1::text::jsonb)";
-    client.execute(insert, &[&payload]).await.expect("it is inserted");
-}
-
 /// Publishes one change, so that the slot is known; returns what it takes to go on.
 async fn begun(server: &PostgresServer) -> (Relay, Listener, Client) {
     let relay = relay(server).await;
     shows_up(&relay, 1).await;
     let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
     let client = database(&server.url()).await.expect("it connects");
-    insert(&client, 1).await;
+    insert(&client, "news:x", 1).await;
     assert_eq!(listener.publication().await.1, 1);
     (relay, listener, client)
 }
@@ -81,7 +43,7 @@ async fn goes_on_when_it_is_told(relay: &Relay, listener: &mut Listener, client:
     let told = "DELETE FROM folkmoot_relay_slots";
     client.batch_execute(told).await.expect("it is deleted");
     shows_up(relay, 1).await;
-    insert(client, 3).await;
+    insert(client, "news:x", 3).await;
     assert_eq!(listener.publication().await.1, 3);
 }
 
@@ -98,7 +60,7 @@ async fn a_slot_that_was_dropped_is_shown_until_the_operator_lets_it_begin_anew(
             break;
         }
     }
-    insert(&client, 2).await;
+    insert(&client, "news:x", 2).await;
     goes_on_when_it_is_told(&relay, &mut listener, &client).await;
     relay.stop().await;
 }
@@ -113,7 +75,7 @@ async fn a_slot_that_kept_too_much_is_given_up_by_the_database_and_shown() {
         .await
         .expect("it is set");
     client.batch_execute("SELECT pg_reload_conf()").await.expect("it is read");
-    insert(&client, 2).await;
+    insert(&client, "news:x", 2).await;
     let state = "SELECT wal_status FROM pg_replication_slots";
     let lost = async {
         while client.query_one(state, &[]).await.expect("it reads").get::<_, &str>(0) != "lost" {
@@ -147,13 +109,13 @@ async fn a_slot_goes_on_where_another_relay_has_left_it() {
     shows_up(&first, 1).await;
     let client = database(&server.url()).await.expect("it connects");
     let mut listener = Listener::subscribe(&first, &["news:x"]).await;
-    insert(&client, 1).await;
+    insert(&client, "news:x", 1).await;
     assert_eq!(listener.publication().await.1, 1);
     first.stop().await;
     let other = relay(&server).await;
     shows_up(&other, 1).await;
     let mut listener = Listener::subscribe(&other, &["news:x"]).await;
-    insert(&client, 2).await;
+    insert(&client, "news:x", 2).await;
     assert_eq!(listener.publication().await.1, 2);
     other.stop().await;
     let left = confirmed(&client).await;
@@ -163,7 +125,7 @@ async fn a_slot_goes_on_where_another_relay_has_left_it() {
     let mut listener = Listener::recover(&again, "news:x").await;
     let goes_on = async {
         shows_up(&again, 1).await;
-        insert(&client, 3).await;
+        insert(&client, "news:x", 3).await;
         for number in [1, 3] {
             assert_eq!(listener.publication().await.1, number);
         }
@@ -197,12 +159,12 @@ async fn a_database_that_went_back_is_noticed_and_what_it_commits_then_is_publis
     drop(client);
     let server = done(server, PostgresServer::keep).await;
     let client = database(&server.url()).await.expect("it connects");
-    insert(&client, 2).await;
+    insert(&client, "news:x", 2).await;
     assert_eq!(listener.publication().await.1, 2);
     // Sixteen megabytes further, which the database does not write again by itself.
     client.batch_execute("SELECT pg_switch_wal()").await.expect("it is switched");
     let far = place(&client, "pg_current_wal_insert_lsn()").await;
-    insert(&client, 3).await;
+    insert(&client, "news:x", 3).await;
     assert_eq!(listener.publication().await.1, 3);
     let heard = async { while confirmed(&client).await < far {} };
     timeout(PATIENCE, heard).await.expect("the database never hears of it");
@@ -210,7 +172,7 @@ async fn a_database_that_went_back_is_noticed_and_what_it_commits_then_is_publis
     let server = done(server, PostgresServer::go_back).await;
     shows_up(&relay, 1).await;
     let client = database(&server.url()).await.expect("it connects");
-    insert(&client, 4).await;
+    insert(&client, "news:x", 4).await;
     let mut came = listener.publication().await.1;
     // Its slot may be older than what it had heard.
     while came == 1 {
