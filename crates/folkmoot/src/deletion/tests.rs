@@ -202,18 +202,22 @@ async fn so_is_one_that_erases_what_was_said() {
     an_account_goes("erase", true).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cursor_that_moved_just_before_its_room_was_deleted_leaves_no_trace() {
-    let scratch = Scratch::new("cursor");
-    let (server, eve, room) = populated(&scratch.0).await;
-    rooms::delete(&eve, room).await.unwrap();
-    assert!(work(&server).await);
+async fn no_cursor_is_left(server: &Arc<Server>, room: RoomId) {
     // Saves what has moved, as a few seconds would.
     for user in [ANNA, EVE] {
         server.user(user).stop().await;
     }
     server.embedded().barrier().await.unwrap();
     assert_eq!(server.embedded().users_with_traces_of(room).await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_that_moved_just_before_its_room_was_deleted_leaves_no_trace() {
+    let scratch = Scratch::new("cursor");
+    let (server, eve, room) = populated(&scratch.0).await;
+    rooms::delete(&eve, room).await.unwrap();
+    assert!(work(&server).await);
+    no_cursor_is_left(&server, room).await;
     server.close().await;
 }
 
@@ -226,12 +230,7 @@ async fn nor_does_that_of_somebody_who_has_just_left() {
     members::leave(&anna, RoomLeave { room }).await.unwrap();
     rooms::delete(&eve, room).await.unwrap();
     assert!(work(&server).await);
-    // Saves what has moved, as a few seconds would.
-    for user in [ANNA, EVE] {
-        server.user(user).stop().await;
-    }
-    server.embedded().barrier().await.unwrap();
-    assert_eq!(server.embedded().users_with_traces_of(room).await.unwrap(), []);
+    no_cursor_is_left(&server, room).await;
     server.close().await;
 }
 
