@@ -11,6 +11,9 @@ import path from 'node:path';
 /** More than this many are no bad luck. */
 const AGAIN_MAX = 3;
 
+/** A run that takes longer hangs: twice what all files take beside the tests of the SDKs, in milliseconds. */
+const RUN_MAX = 20 * 60_000;
+
 /** Runs vitest; returns its exit code and the files in which something failed. */
 function run(args) {
   const directory = mkdtempSync(path.join(tmpdir(), 'browser-tests-'));
@@ -19,6 +22,8 @@ function run(args) {
   const { status } = spawnSync(process.execPath, [vitest, 'run', '--reporter=default', '--reporter=json', `--outputFile=${report}`, ...args], {
     cwd: import.meta.dirname,
     stdio: 'inherit',
+    timeout: RUN_MAX,
+    killSignal: 'SIGKILL',
   });
   try {
     const { testResults } = JSON.parse(readFileSync(report, 'utf8'));
