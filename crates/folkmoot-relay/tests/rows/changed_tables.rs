@@ -71,7 +71,6 @@ async fn a_table_that_is_not_in_the_publication_is_shown_until_it_is() {
     let relay = relay(&server).await;
     shows_up(&relay, 1).await;
     let client = database(&server.url()).await.expect("it connects");
-    let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
     let anew = "CREATE TABLE new (LIKE centrifugo_outbox INCLUDING ALL);
         DROP TABLE centrifugo_outbox CASCADE;
         ALTER TABLE new RENAME TO centrifugo_outbox;
@@ -81,6 +80,7 @@ async fn a_table_that_is_not_in_the_publication_is_shown_until_it_is() {
     shows_up(&relay, 0).await;
     let added = "ALTER PUBLICATION folkmoot_relay ADD TABLE centrifugo_outbox";
     client.batch_execute(added).await.expect("it is added");
+    let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
     insert(&client, "news:x", 1).await;
     assert_eq!(listener.publication().await.1, 1);
     shows_up(&relay, 1).await;
