@@ -42,7 +42,7 @@ impl Cluster {
 
     /// Starts a node for each role.
     pub(crate) async fn start_as(test: &str, roles: &[&'static str]) -> Self {
-        Self::start_seeded(test, roles, &[]).await
+        Self::start_with(test, roles, &[], LEASE_MS).await
     }
 
     /// Two nodes that miss each other only after so long.
@@ -50,9 +50,10 @@ impl Cluster {
         Self::start_with(test, &["both"; 2], &[], lease_ms).await
     }
 
-    /// The same on a store that `folkmoot seed` has filled first, if there are flags for it.
+    /// Starts a node for each role on a store that `folkmoot seed` has filled first. Their many clients
+    /// keep a busy machine busy, so a node may be slow for longer before the others give it up.
     pub(crate) async fn start_seeded(test: &str, roles: &[&'static str], seed: &[&str]) -> Self {
-        Self::start_with(test, roles, seed, LEASE_MS).await
+        Self::start_with(test, roles, seed, 4 * LEASE_MS).await
     }
 
     async fn start_with(test: &str, roles: &[&'static str], seed: &[&str], lease_ms: u64) -> Self {
