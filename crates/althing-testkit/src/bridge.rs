@@ -167,7 +167,8 @@ impl Bridge {
         }
         for other in others {
             for id in &ids {
-                let cargo = Cargo::Control(Control::Ended { reason: StopReason::NodeLost });
+                let cargo =
+                    Cargo::Control(Control::Ended { reason: StopReason::NodeLost, number: 0 });
                 let parcel = Parcel { to: id.clone(), node: Some(other.incarnation()), cargo };
                 _ = other.deliver(parcel);
             }

@@ -95,9 +95,9 @@ impl Way {
     }
 
     /// Watches end at once: nobody would tell when the other life does.
-    fn refuse_watch(&self, to: ActorId) {
+    fn refuse_watch(&self, to: ActorId, number: u64) {
         let Some(node) = self.node.get().and_then(WeakNode::upgrade) else { return };
-        let ended = Control::Ended { reason: StopReason::NodeLost };
+        let ended = Control::Ended { reason: StopReason::NodeLost, number };
         tokio::spawn(async move {
             // It concerns an actor that lives elsewhere: there is no error.
             _ = node.deliver(Parcel { to, node: None, cargo: Cargo::Control(ended) });
@@ -144,7 +144,9 @@ impl Cluster for Ways {
                 packed.chain.clear();
                 self.0.pass(packed, reply);
             }
-            Cargo::Control(Control::Watch { .. }) => self.0.refuse_watch(parcel.to),
+            Cargo::Control(Control::Watch { number, .. }) => {
+                self.0.refuse_watch(parcel.to, number);
+            }
             Cargo::Control(_) => {
                 tracing::warn!(to = %parcel.to, "a client sends messages only, and stops no actor");
             }

@@ -35,8 +35,8 @@ pub(super) struct Core {
     pub(super) links: BTreeMap<u64, Arc<Link>>,
     asks: HashMap<u64, Asked>,
     next_ask: u64,
-    /// Actors of other nodes that actors of this one watch, and where.
-    watched: HashMap<ActorId, u64>,
+    /// Actors of other nodes that actors of this one watch.
+    watched: HashMap<ActorId, Watched>,
     /// Senders that wait for room.
     pub(super) waiting: Vec<Waker>,
     pub(super) relay: Relay,
@@ -49,6 +49,13 @@ struct Asked {
     of: u64,
     id: ActorId,
     reply: Reply,
+}
+
+/// An actor of another node that is watched.
+struct Watched {
+    at: u64,
+    /// Of the last watch.
+    number: u64,
 }
 
 /// What is to be done after the lock.
@@ -131,8 +138,8 @@ impl Core {
             return later.fail(parcel, AskError::NodeLost(id));
         };
         match &parcel.cargo {
-            Cargo::Control(Control::Watch { .. }) => _ = self.watched.insert(id.clone(), to),
-            Cargo::Control(Control::Unwatch { .. }) => _ = self.watched.remove(&id),
+            Cargo::Control(Control::Watch { number, .. }) => self.watch(&id, to, *number),
+            Cargo::Control(Control::Unwatch { number, .. }) => self.watch_no_more(&id, *number),
             _ => {}
         }
         let (mut packed, reply) = pack(parcel, epoch);
@@ -160,6 +167,18 @@ impl Core {
         }
     }
 
+    fn watch(&mut self, id: &ActorId, at: u64, number: u64) {
+        let last = self.watched.get(id).map_or(0, |watched| watched.number);
+        self.watched.insert(id.clone(), Watched { at, number: number.max(last) });
+    }
+
+    /// The watches up to that number are over.
+    fn watch_no_more(&mut self, id: &ActorId, until: u64) {
+        if self.watched.get(id).is_some_and(|watched| watched.number <= until) {
+            self.watched.remove(id);
+        }
+    }
+
     /// A node is no member any more.
     fn lose(&mut self, node: u64, later: &mut Later) {
         if let Some(link) = self.links.remove(&node) {
@@ -168,8 +187,8 @@ impl Core {
         for (_, Asked { id, reply, .. }) in self.asks.extract_if(|_, asked| asked.of == node) {
             later.failures.push((reply, AskError::NodeLost(id)));
         }
-        for (to, _) in self.watched.extract_if(|_, at| *at == node) {
-            let cargo = Cargo::Control(Control::Ended { reason: StopReason::NodeLost });
+        for (to, Watched { number, .. }) in self.watched.extract_if(|_, it| it.at == node) {
+            let cargo = Cargo::Control(Control::Ended { reason: StopReason::NodeLost, number });
             later.deliveries.push((Parcel { to, node: None, cargo }, None));
         }
     }
@@ -203,8 +222,9 @@ impl Later {
     fn refuse(&mut self, parcel: Parcel, record: &Record) {
         let id = parcel.to.clone();
         match &parcel.cargo {
-            Cargo::Control(Control::Watch { .. }) => {
-                let cargo = Cargo::Control(Control::Ended { reason: StopReason::NodeLost });
+            Cargo::Control(Control::Watch { number, .. }) => {
+                let (reason, number) = (StopReason::NodeLost, *number);
+                let cargo = Cargo::Control(Control::Ended { reason, number });
                 self.deliveries.push((Parcel { to: id, node: None, cargo }, None));
             }
             Cargo::Message(message) if message.reply.is_none() => {
@@ -236,7 +256,7 @@ impl Shared {
         let old = core.router.record().clone();
         // An actor is watched where it has lived last, though the word of that may not be there
         // yet; one that came here since is watched elsewhere no more.
-        core.watched.retain(|id, at| {
+        core.watched.retain(|id, Watched { at, .. }| {
             let Some(bucket) = bucket_of(id) else { return true };
             let owner = old.holding(bucket).owner.filter(|owner| *owner != me);
             *at = owner.unwrap_or(*at);
@@ -325,12 +345,14 @@ impl Shared {
             })
         });
         let is_for_this_node = parcel.node.is_some();
-        if let Cargo::Control(Control::Ended { reason }) = &parcel.cargo {
+        if let Cargo::Control(Control::Ended { reason, number }) = &parcel.cargo {
             // What is merely unloaded is watched on.
             let is_unloaded = *reason == StopReason::Passivated && parcel.to.key().is_some();
             let watches = || self.node().is_some_and(|node| node.watches(&parcel.to));
             if !(is_unloaded && watches()) {
-                self.core.lock().watched.remove(&parcel.to);
+                // All are meant by a node that knows no numbers.
+                let until = if *number == 0 { u64::MAX } else { *number };
+                self.core.lock().watch_no_more(&parcel.to, until);
             }
         }
         match bucket_of(&parcel.to) {

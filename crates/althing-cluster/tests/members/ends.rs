@@ -42,6 +42,7 @@ impl Target {
 struct Witness(UnboundedSender<String>);
 
 struct Watch(ActorRef<Target>);
+struct Unwatch(ActorRef<Target>);
 struct Link(ActorRef<Target>);
 
 impl Actor for Witness {
@@ -62,6 +63,14 @@ impl Handler<Watch> for Witness {
 
     async fn handle(&mut self, Watch(target): Watch, ctx: &mut Context<Self>) {
         ctx.watch(&target);
+    }
+}
+
+impl Handler<Unwatch> for Witness {
+    type Reply = ();
+
+    async fn handle(&mut self, Unwatch(target): Unwatch, ctx: &mut Context<Self>) {
+        ctx.unwatch(&target);
     }
 }
 
@@ -192,6 +201,35 @@ async fn a_watcher_hears_of_the_death_of_a_node_that_was_not_told_of_the_watch_y
     drop(scene.nodes.pop());
     assert_eq!(scene.hears().await, "a NodeLost");
     scene.hears_nothing_more().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_watches_or_waits_anew_hears_nothing_of_an_end_from_before() {
+    let proxy = Proxy::new().await;
+    let scene = Scene::with_way(Some(&proxy)).await;
+    let (says, mut heard) = unbounded_channel();
+    let witness = scene.nodes[2].1.spawn(Witness(says));
+    let (target, seen) = (scene.nodes[1].1.get::<Target>("a"), scene.nodes[2].1.get("a"));
+    witness.send(Watch(seen.clone())).await.expect("it runs");
+    seen.home().timeout(PATIENCE).await.expect("it runs, and its node knows of the watch");
+    // The word of this end is on its way for long.
+    proxy.stop().await;
+    timeout(PATIENCE, target.stop()).await.expect("it stops");
+    witness.send(Unwatch(seen.clone())).await.expect("it runs");
+    target.home().await.expect("another life");
+    witness.send(Watch(seen.clone())).await.expect("it runs");
+    let mut ended = seen.stopped();
+    assert!(timeout(Duration::ZERO, &mut ended).await.is_err(), "it lives");
+    proxy.go_on();
+    // Its answer comes behind that word.
+    seen.home().timeout(PATIENCE).await.expect("it runs");
+    witness.send(Watch(seen.clone())).await.expect("it runs");
+    assert!(heard.try_recv().is_err(), "it lives");
+    assert!(timeout(Duration::ZERO, &mut ended).await.is_err(), "it lives");
+    target.kill();
+    timeout(PATIENCE, ended).await.expect("its life has ended");
+    let heard = timeout(PATIENCE, heard.recv()).await.expect("it hears something");
+    assert_eq!(heard.as_deref(), Some("a Killed"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,7 @@
 //! send.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 use std::task::Waker;
@@ -17,8 +17,8 @@ use crate::address::actor_id::Incarnation;
 use crate::address::place::AnyPlace;
 use crate::address::refusal::refuse_one;
 use crate::address::signal::{send_system, send_system_from, send_system_if};
-use crate::address::tie::{Tie, Ties, had, remove_until};
-use crate::address::watching::{forget_link, forget_watcher, leave_parent};
+use crate::address::tie::{Tie, TieNumber, Ties, had, remove_until, take_until};
+use crate::address::watching::{forget_link, leave_parent, leave_watched};
 use crate::error::{ActorError, AskError};
 use crate::mail::envelope::Envelope;
 use crate::mail::extras::{Extras, System};
@@ -90,8 +90,8 @@ pub(crate) fn end_life(
         inner.extras();
     }
     let is_last = inner.is_closed();
-    let farewell =
-        inner.extras.as_mut().map(|extras| farewell(extras, reason, was_active, is_last));
+    let end = (reason, TieNumber::MAX);
+    let farewell = inner.extras.as_mut().map(|extras| farewell(extras, end, was_active, is_last));
     if goes_over {
         inner.extras().system.extend(asked.clone().map(System::Stop));
     }
@@ -232,14 +232,14 @@ fn is_remembered(reason: &StopReason) -> bool {
 
 /// Those who must hear of an end, and what must be dropped after the lock.
 struct Farewell {
-    wakers: BTreeMap<u64, Waker>,
+    wakers: BTreeMap<TieNumber, Waker>,
     watchers: Ties<Arc<dyn AnyPlace>>,
     watched: Ties<Weak<dyn AnyPlace>>,
     linked: Ties<Arc<dyn AnyPlace>>,
     children: BTreeMap<u64, Arc<dyn AnyPlace>>,
     stash: Vec<Envelope>,
     timers: BTreeMap<TimerId, PendingTimer>,
-    nodes: Vec<Incarnation>,
+    nodes: BTreeMap<Incarnation, u64>,
     waits: BTreeMap<u64, Edge>,
     system: Vec<System>,
     /// What a handler had failed with that then stopped its actor.
@@ -248,7 +248,13 @@ struct Farewell {
     before: Option<StopReason>,
 }
 
-fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last: bool) -> Farewell {
+/// Those who watch or wait with a later number than `until` mean another life, and stay.
+fn farewell(
+    extras: &mut Extras,
+    (reason, until): (&StopReason, TieNumber),
+    was_active: bool,
+    is_last: bool,
+) -> Farewell {
     let remembered = is_remembered(reason).then(|| reason.clone());
     let before = std::mem::replace(&mut extras.stopped, remembered);
     extras.suspended = None;
@@ -278,8 +284,8 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
             timers = ends;
         }
     } else {
-        linked = std::mem::take(&mut extras.linked);
-        watchers = std::mem::take(&mut extras.watchers);
+        linked = take_until(&mut extras.linked, until);
+        watchers = take_until(&mut extras.watchers, until);
         watched = std::mem::take(&mut extras.watched);
     }
     // One that is merely unloaded is watched on, and who awaits the end of this life hears of it.
@@ -288,20 +294,23 @@ fn farewell(extras: &mut Extras, reason: &StopReason, was_active: bool, is_last:
         StopReason::Passivated if passivated => extras.nodes_watching.clone(),
         StopReason::Moved | StopReason::Fenced if passivated => {
             extras.nodes_watching.clear();
-            BTreeSet::new()
+            BTreeMap::new()
         }
         _ => std::mem::take(&mut extras.nodes_watching),
     };
     extras.doing = None;
+    let waiters = std::mem::take(&mut extras.stop_waiters).into_iter();
+    let (wakers, later) = waiters.partition(|(number, _)| *number <= until);
+    extras.stop_waiters = later;
     Farewell {
-        wakers: std::mem::take(&mut extras.stop_waiters),
+        wakers,
         watchers,
         watched,
         linked,
         children: std::mem::take(&mut extras.children),
         stash: extras.unstashed.drain(..).chain(extras.stash.drain(..)).collect(),
         timers,
-        nodes: nodes.into_iter().collect(),
+        nodes,
         waits: std::mem::take(&mut extras.waits),
         system,
         failure: extras.failure.take(),
@@ -360,14 +369,6 @@ impl Farewell {
     }
 }
 
-fn leave_watched(place: &Arc<dyn AnyPlace>, watched: &Ties<Weak<dyn AnyPlace>>) {
-    for watch in watched.values() {
-        if let Some(watched) = watch.other.upgrade() {
-            forget_watcher(&watched, place.header().serial(), watch.number);
-        }
-    }
-}
-
 /// Ends timers of a life that is over.
 pub(crate) fn end_timers(place: &Arc<dyn AnyPlace>, timers: BTreeMap<TimerId, PendingTimer>) {
     for timer in timers.into_values() {
@@ -402,7 +403,8 @@ pub(crate) fn close_sleeper(place: &Arc<dyn AnyPlace>) {
     }
     inner.shut();
     inner.count_end();
-    let left = inner.extras.as_mut().map(|it| farewell(it, &StopReason::NodeShutdown, false, true));
+    let end = (&StopReason::NodeShutdown, TieNumber::MAX);
+    let left = inner.extras.as_mut().map(|extras| farewell(extras, end, false, true));
     drop(inner);
     if let Some(left) = left {
         left.fall_silent(place);
@@ -410,8 +412,8 @@ pub(crate) fn close_sleeper(place: &Arc<dyn AnyPlace>) {
 }
 
 /// Tells those who watch an actor of another node, or wait for its end, that its life there has
-/// ended.
-pub(crate) fn hear_of_end(place: &Arc<dyn AnyPlace>, reason: &StopReason) {
+/// ended: those with a number up to `until`, because the other node knew of no later one.
+pub(crate) fn hear_of_end(place: &Arc<dyn AnyPlace>, reason: &StopReason, until: TieNumber) {
     // A name may live on.
     let is_last = place.header().id().key().is_none();
     let mut inner = place.header().mailbox.lock();
@@ -425,7 +427,7 @@ pub(crate) fn hear_of_end(place: &Arc<dyn AnyPlace>, reason: &StopReason) {
     let farewell = inner.extras.as_mut().map(|extras| {
         // Of when it lived here; other nodes hear of it from where it has ended.
         extras.nodes_watching.clear();
-        farewell(extras, reason, true, is_last)
+        farewell(extras, (reason, until), true, is_last)
     });
     drop(inner);
     if let Some(farewell) = farewell {

@@ -7,6 +7,7 @@
 
 mod commits;
 mod failure;
+mod refill;
 mod scheduled;
 mod serve;
 mod system;
@@ -457,8 +458,7 @@ impl Drop for Run {
         if !self.has_claim {
             return;
         }
-        // Its task was dropped: the runtime shuts down, or a simulated node has crashed. Nobody
-        // else will ever run this actor.
+        // Its task was dropped, with its runtime or in a crash: nobody else will ever run this.
         self.has_claim = false;
         let mut left = Self::new(self.place.clone());
         std::mem::swap(&mut left, self);

@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 
 use crate::activation::current;
 use crate::address::place::AnyPlace;
+use crate::address::tie::TieNumber;
 use crate::remote::outgoing;
 
 /// Resolves when the life that an actor was in has ended; see
@@ -22,7 +23,7 @@ pub struct Stopped {
     place: Arc<dyn AnyPlace>,
     life: u32,
     /// Our number in the list, once we have waited.
-    number: Option<u64>,
+    number: Option<TieNumber>,
 }
 
 impl Stopped {
@@ -51,11 +52,16 @@ impl Future for Stopped {
         let mut inner = header.mailbox.lock();
         let is_elsewhere = inner.is_elsewhere();
         let is_asleep = inner.sleeps_now() && !is_elsewhere;
+        // Who is still on the list has not been told: what ended elsewhere was a former life.
+        let listed = inner.extras.as_ref().zip(this.number);
+        if listed.is_some_and(|(extras, number)| extras.stop_waiters.contains_key(&number)) {
+            this.life = inner.lives();
+        }
         if inner.lives() != this.life || inner.has_ended() || is_asleep {
             return Poll::Ready(());
         }
         let is_first = this.number.is_none();
-        let number = *this.number.get_or_insert_with(|| header.kind.node.next_serial());
+        let number = *this.number.get_or_insert_with(TieNumber::next);
         let waiters = &mut inner.extras().stop_waiters;
         let old = waiters.insert(number, waker);
         drop(inner);

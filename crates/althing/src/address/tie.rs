@@ -13,9 +13,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct TieNumber(u64);
 
 impl TieNumber {
+    /// Above all others.
+    pub(crate) const MAX: Self = Self(u64::MAX);
+
     pub(crate) fn next() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// As it travels to another node and comes back from there.
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
+
+    /// As another node gives it back; all are meant by one that knows no numbers.
+    pub(crate) fn of_number(number: u64) -> Self {
+        if number == 0 { Self::MAX } else { Self(number) }
     }
 }
 
@@ -53,6 +66,24 @@ pub(crate) fn add<P>(ties: &mut Ties<P>, serial: u64, tie: Tie<P>) {
 /// Whether the life that keeps these had that tie with an actor.
 pub(crate) fn had<P>(ties: &Ties<P>, serial: u64, number: TieNumber) -> bool {
     ties.get(&serial).is_some_and(|tie| tie.since <= number)
+}
+
+/// Takes what there was up to `until`. Of a tie that was renewed later the later part stays.
+pub(crate) fn take_until<P: Clone>(ties: &mut Ties<P>, until: TieNumber) -> Ties<P> {
+    if ties.values().all(|tie| tie.number <= until) {
+        return std::mem::take(ties);
+    }
+    let mut taken = Ties::new();
+    ties.retain(|serial, tie| {
+        if tie.since > until {
+            return true;
+        }
+        let number = tie.number.min(until);
+        taken.insert(*serial, Tie { since: tie.since, number, other: tie.other.clone() });
+        tie.since = tie.number;
+        tie.number > until
+    });
+    taken
 }
 
 /// Removes the tie with an actor, unless it is later than `number`.

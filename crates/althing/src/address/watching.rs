@@ -1,10 +1,10 @@
 //! Takes actors off the lists that others keep of them: who watches, who is linked, whose child it
 //! is.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::address::place::AnyPlace;
-use crate::address::tie::{TieNumber, remove_until};
+use crate::address::tie::{TieNumber, Ties, remove_until};
 
 /// Takes a watcher off an actor's list, unless it has begun to watch later.
 pub(crate) fn forget_watcher(place: &Arc<dyn AnyPlace>, watcher: u64, number: TieNumber) {
@@ -14,6 +14,15 @@ pub(crate) fn forget_watcher(place: &Arc<dyn AnyPlace>, watcher: u64, number: Ti
     // Released before dropping: the last reference to an actor may go.
     drop(inner);
     drop(gone);
+}
+
+/// Takes a watcher whose life is over off the lists of all that it watched.
+pub(crate) fn leave_watched(place: &Arc<dyn AnyPlace>, watched: &Ties<Weak<dyn AnyPlace>>) {
+    for watch in watched.values() {
+        if let Some(watched) = watch.other.upgrade() {
+            forget_watcher(&watched, place.header().serial(), watch.number);
+        }
+    }
 }
 
 /// Takes an actor of whose end the watcher hears off the list of those that it watches, unless it

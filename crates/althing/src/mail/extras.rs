@@ -2,7 +2,7 @@
 //! other priorities, senders that wait, relatives, the stash. An actor that is back to none of it
 //! gives the box back.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 
@@ -40,7 +40,7 @@ pub(crate) struct Extras {
     /// Senders that wait for room.
     pub(crate) room: WaitingSenders,
     /// Those who wait for the end of this life, by a number of their own.
-    pub(crate) stop_waiters: BTreeMap<u64, Waker>,
+    pub(crate) stop_waiters: BTreeMap<TieNumber, Waker>,
     /// By serial, as all that follow.
     pub(crate) watchers: Ties<Arc<dyn AnyPlace>>,
     /// Whom this actor watches, so that it can leave them when its own life ends.
@@ -58,8 +58,8 @@ pub(crate) struct Extras {
     /// Who waits for replies of the actor, by the numbers of their edges; kept where there is a
     /// cluster.
     pub(crate) callers: BTreeMap<u64, Caller>,
-    /// Nodes whose actors watch this one or wait for its end.
-    pub(crate) nodes_watching: BTreeSet<Incarnation>,
+    /// Nodes whose actors watch this one or wait for its end, with the number of their last watch.
+    pub(crate) nodes_watching: BTreeMap<Incarnation, u64>,
     pub(crate) buckets: Vec<Bucket>,
     /// What this life waits for besides its handlers; see [`Pledge`](crate::activation::pledge).
     pub(crate) pledges: u32,

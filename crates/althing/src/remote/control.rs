@@ -8,6 +8,7 @@ use crate::activation::stopping::request_stop;
 use crate::address::actor_id::{ActorId, Incarnation};
 use crate::address::place::AnyPlace;
 use crate::address::signal::send_system_from;
+use crate::address::tie::TieNumber;
 use crate::mail::extras::System;
 use crate::mail::mailbox::Sent;
 use crate::node::shared::Node;
@@ -39,26 +40,35 @@ pub(super) fn obey(place: &Arc<dyn AnyPlace>, control: Control) {
             let message = System::Fail(StopReason::Linked(other));
             send_system_from(place, message, Sent::Elsewhere);
         }
-        Control::Watch { node, sleepers_too } => watch(place, Incarnation(node), sleepers_too),
-        Control::Unwatch { node } => {
-            if let Some(extras) = &mut place.header().mailbox.lock().extras {
-                extras.nodes_watching.remove(&Incarnation(node));
-            }
+        Control::Watch { node, sleepers_too, number } => {
+            watch(place, (Incarnation(node), number), sleepers_too);
         }
-        Control::Ended { reason } => ending::hear_of_end(place, &reason),
+        Control::Unwatch { node, number } => unwatch(place, Incarnation(node), number),
+        Control::Ended { reason, number } => {
+            ending::hear_of_end(place, &reason, TieNumber::of_number(number));
+        }
     }
 }
 
-fn watch(place: &Arc<dyn AnyPlace>, node: Incarnation, sleepers_too: bool) {
+fn unwatch(place: &Arc<dyn AnyPlace>, node: Incarnation, number: u64) {
+    if let Some(extras) = &mut place.header().mailbox.lock().extras
+        && extras.nodes_watching.get(&node).is_some_and(|last| *last <= number)
+    {
+        extras.nodes_watching.remove(&node);
+    }
+}
+
+fn watch(place: &Arc<dyn AnyPlace>, (node, number): (Incarnation, u64), sleepers_too: bool) {
     let mut inner = place.header().mailbox.lock();
     let has_ended = inner.has_ended();
     if !(has_ended || sleepers_too && inner.sleeps_now()) {
-        inner.extras().nodes_watching.insert(node);
+        let last = inner.extras().nodes_watching.entry(node).or_default();
+        *last = number.max(*last);
         return;
     }
     // Of one that sleeps the next life is watched: only who awaits an end hears that there is none.
     let reason = if has_ended { inner.last_end() } else { StopReason::Passivated };
     // Released before telling: the cluster is foreign.
     drop(inner);
-    ship_end(place, vec![node], &reason);
+    ship_end(place, [(node, number)], &reason);
 }

@@ -79,8 +79,8 @@ impl Node {
                 control::obey(&place, control);
                 Ok(())
             }
-            (Cargo::Control(Control::Watch { node, .. }), Err(_)) => {
-                self.tell_of_former_end(to, Incarnation(node));
+            (Cargo::Control(Control::Watch { node, number, .. }), Err(_)) => {
+                self.tell_of_former_end(to, Incarnation(node), number);
                 Ok(())
             }
             (Cargo::Control(_), Err(_)) => Ok(()),
@@ -101,10 +101,10 @@ impl Node {
 
     /// Tells a node that an actor without a name, which lived here, had ended before it was
     /// watched. Nobody remembers why.
-    fn tell_of_former_end(&self, id: ActorId, watcher: Incarnation) {
+    fn tell_of_former_end(&self, id: ActorId, watcher: Incarnation, number: u64) {
         let lived_here = id.origin().is_some_and(|(node, _)| node == self.incarnation());
         if let Some(cluster) = self.shared().cluster.as_ref().filter(|_| lived_here) {
-            let cargo = Cargo::Control(Control::Ended { reason: StopReason::Requested });
+            let cargo = Cargo::Control(Control::Ended { reason: StopReason::Requested, number });
             cluster.send(Parcel { to: id, node: Some(watcher), cargo });
         }
     }

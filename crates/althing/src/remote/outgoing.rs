@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::address::actor_id::Incarnation;
 use crate::address::place::AnyPlace;
+use crate::address::tie::TieNumber;
 use crate::mail::extras::System;
 use crate::remote::parcel::{Cargo, Control, Parcel};
 use crate::stop_reason::StopReason;
@@ -34,16 +35,22 @@ pub(crate) fn ship_system(place: &Arc<dyn AnyPlace>, message: System) {
     ship(place, None, control);
 }
 
-/// Asks the actor's node to tell this one when its life ends.
+/// Asks the actor's node to tell this one when its life ends. Whoever watches or awaits that is on
+/// the place's list already, with a lower number.
 pub(crate) fn ship_watch(place: &Arc<dyn AnyPlace>, sleepers_too: bool) {
     let node = place.header().kind.node.incarnation.0;
-    ship(place, None, Control::Watch { node, sleepers_too });
+    let number = TieNumber::next().number();
+    ship(place, None, Control::Watch { node, sleepers_too, number });
 }
 
-/// Tells nodes that watched of an end.
-pub(crate) fn ship_end(place: &Arc<dyn AnyPlace>, nodes: Vec<Incarnation>, reason: &StopReason) {
-    for node in nodes {
-        ship(place, Some(node), Control::Ended { reason: reason.clone() });
+/// Tells nodes of an end, each with the number of its last watch.
+pub(crate) fn ship_end(
+    place: &Arc<dyn AnyPlace>,
+    nodes: impl IntoIterator<Item = (Incarnation, u64)>,
+    reason: &StopReason,
+) {
+    for (node, number) in nodes {
+        ship(place, Some(node), Control::Ended { reason: reason.clone(), number });
     }
 }
 

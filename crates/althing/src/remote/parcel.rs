@@ -66,16 +66,22 @@ pub enum Control {
         node: u64,
         /// Whether an actor that sleeps counts as one whose life has ended.
         sleepers_too: bool,
+        /// Later ones of that node have higher numbers; 0 of a node that gives none.
+        number: u64,
     },
     /// Tell this node no more.
     Unwatch {
         /// The node.
         node: u64,
+        /// It watches no more up to this number; later watches stay.
+        number: u64,
     },
     /// The life that was watched has ended.
     Ended {
         /// Why.
         reason: StopReason,
+        /// The watches up to this number are meant; all, if it is 0.
+        number: u64,
     },
     /// An actor linked to it has stopped.
     Linked {

@@ -411,9 +411,9 @@ async fn parcels_that_make_no_sense_are_refused_and_harm_nobody() {
         Control::Start,
         Control::Stop,
         Control::Kill,
-        Control::Watch { node: u64::MAX, sleepers_too: true },
-        Control::Unwatch { node: 0 },
-        Control::Ended { reason: althing::StopReason::NodeLost },
+        Control::Watch { node: u64::MAX, sleepers_too: true, number: u64::MAX },
+        Control::Unwatch { node: 0, number: 0 },
+        Control::Ended { reason: althing::StopReason::NodeLost, number: 0 },
         Control::Linked { other: id() },
     ];
     for to in &ids {
@@ -538,12 +538,12 @@ async fn whoever_waits_elsewhere_hears_that_an_actor_sleeps_though_its_teller_go
     teller.send(TellAll { lines: 2, told_two, go_on: paused }).try_tell().expect("there is room");
     has_told.await.expect("it tells");
     timeout(SOON, scribe.stop()).await.expect("it stops");
-    let watch = Control::Watch { node: 7, sleepers_too: true };
+    let watch = Control::Watch { node: 7, sleepers_too: true, number: 3 };
     let parcel = Parcel { to: id(), node: None, cargo: Cargo::Control(watch) };
     scene.node.deliver(parcel).expect("it lives here");
     let sent = scene.sent();
     go_on.send(()).expect("it waits");
-    assert_eq!(sent, ["Ended { reason: Passivated }"]);
+    assert_eq!(sent, ["Ended { reason: Passivated, number: 3 }"]);
 }
 
 #[tokio::test]
@@ -553,14 +553,14 @@ async fn who_hears_that_an_actor_sleeps_elsewhere_tells_nobody_who_watched_it_he
     scene.arrives("1");
     scene.until_logged(1).await;
     let control = |control| Parcel { to: id(), node: None, cargo: Cargo::Control(control) };
-    let watch = Control::Watch { node: 7, sleepers_too: false };
+    let watch = Control::Watch { node: 7, sleepers_too: false, number: 4 };
     scene.node.deliver(control(watch)).expect("it lives here");
     scribe.nap().tell().await.expect("there is room");
     scene.until_asleep().await;
     scene.moves(Location::Elsewhere);
     scribe.write("2".into()).tell().await.expect("there is room");
     let before = scene.sent().len();
-    let ended = Control::Ended { reason: StopReason::Passivated };
+    let ended = Control::Ended { reason: StopReason::Passivated, number: 0 };
     scene.node.deliver(control(ended)).expect("it is awaited");
     assert_eq!(scene.sent()[before..], [] as [&str; 0], "it heard so from where it slept");
 }

@@ -1,5 +1,5 @@
-//! Serving: takes batches out of the mailbox and runs them, message by message, until there is
-//! nothing to do or something else wants the actor.
+//! Serving: runs a batch message by message, and fetches the next, until there is nothing to do or
+//! something else wants the actor.
 //!
 //! Nearly all messages run in `run_batch`, in stretches of one type. Reads that overlap, urgent
 //! messages and simulations take the longer way through `serve`, one at a time.
@@ -12,20 +12,16 @@ use crate::activation::body::Body;
 use crate::activation::fault::refused_by_fault;
 use crate::activation::target::Target;
 use crate::activation::tick::skip_tick;
-use crate::activation::waits;
 use crate::address::place::Header;
 use crate::error::AskError;
 use crate::mail::access::Access;
-use crate::mail::buffers::give_buffer;
 use crate::mail::envelope::{Envelope, Started};
-use crate::mail::mailbox::Phase;
 use crate::mail::outbox;
 use crate::metrics::step::Step;
 use crate::metrics::{Counter, MessageName, Shard, Timed};
 use crate::node::env::{Fault, Task};
-use crate::shield::{shielded, wake_all};
+use crate::shield::shielded;
 use crate::stop_reason::StopReason;
-use crate::sync::pause;
 
 /// Messages after which their room is free for senders.
 const TALLY_EVERY: u32 = 64;
@@ -35,25 +31,6 @@ const CALL_EVERY: u32 = 512;
 /// Messages run before the runner looks up: few enough that a bundle of tells is not held back by
 /// slow handlers.
 const STRETCH_LEN_MAX: u32 = 16;
-
-/// A batch from this length on shows senders at work, for whom it is worth to linger a little.
-const LINGER_FROM: u32 = 32;
-/// Looks at the queue before a lingering runner leaves.
-const LOOKS_MAX: u32 = 4;
-/// Spins between two looks: about a microsecond.
-const SPINS: u32 = 32;
-
-/// Waits a few microseconds for senders at work: shorter than to leave, be scheduled and begin
-/// anew. Once there is a message, more of them may gather.
-fn linger(header: &Header) {
-    for _ in 0..LOOKS_MAX {
-        let was_filled = header.mailbox.is_filled();
-        pause(SPINS);
-        if was_filled || header.has_attention() {
-            return;
-        }
-    }
-}
 
 /// A message whose handler has begun.
 #[derive(Clone, Copy)]
@@ -390,78 +367,6 @@ impl Run {
             Some((0, reason)) => Some(reason.clone()),
             _ => None,
         }
-    }
-
-    /// Gets more messages, or leaves: `None` means there are some.
-    fn refill(&mut self, cx: &Context<'_>) -> Option<Served> {
-        self.flush_tally();
-        self.uncalled = 0;
-        let header = self.place.header();
-        let mut inner = header.mailbox.lock_soon();
-        inner.hold(0, header.mailbox.tally());
-        inner.absorb();
-        if inner.is_empty()
-            && self.ran_in_batch >= LINGER_FROM
-            && !header.kind.node.env.is_simulated()
-            // Senders that wait for room are called up at once instead.
-            && !inner.awaited
-        {
-            drop(inner);
-            linger(header);
-            inner = header.mailbox.lock_soon();
-            inner.absorb();
-        }
-        let wakers = inner.call_up(header.kind.len_max);
-        if !wakers.is_empty() {
-            drop(inner);
-            wake_all(wakers);
-            inner = header.mailbox.lock_soon();
-            inner.absorb();
-        }
-        self.ran_in_batch = 0;
-        if inner.has_system() {
-            drop(inner);
-            return self.look(cx);
-        }
-        if !inner.is_empty() {
-            self.batch.fill(&mut inner, header.mailbox.tally());
-            drop(inner);
-            header.touch();
-            return None;
-        }
-        if self.reads.is_empty() && !self.has_turns() {
-            inner.phase = Phase::Idle;
-            let spare = inner.shed();
-            drop(inner);
-            give_buffer(spare);
-            self.batch.recycle();
-            header.touch();
-            return Some(Served::Idle);
-        }
-        inner.park(cx.waker());
-        let has_new_wait = inner.extras().has_new_wait();
-        drop(inner);
-        if has_new_wait {
-            waits::suspended(&self.place);
-        }
-        Some(Served::Suspended)
-    }
-
-    /// Calls up waiting senders if there is room by now.
-    fn call_up(&mut self) {
-        self.flush_tally();
-        self.uncalled = 0;
-        let header = self.place.header();
-        let mut inner = header.mailbox.lock_soon();
-        inner.hold(self.held(), header.mailbox.tally());
-        let wakers = inner.call_up(header.kind.len_max);
-        drop(inner);
-        wake_all(wakers);
-    }
-
-    /// Counts what has run.
-    pub(super) fn flush_tally(&mut self) {
-        self.place.header().mailbox.add_to_tally(std::mem::take(&mut self.untallied));
     }
 
     /// Messages taken out of the mailbox and not begun.
