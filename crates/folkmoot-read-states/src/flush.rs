@@ -12,7 +12,6 @@ use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use crate::block::Block;
-use crate::change::Change;
 use crate::error::ReadStatesError;
 use crate::log::Record;
 use crate::shard::Shard;
@@ -187,17 +186,14 @@ pub(crate) async fn replay(
     for (user, records) in by_user {
         let stored = shared.store.load(user).await?.unwrap_or_default();
         let mut block = Block::new(&stored.entries, stored.version);
-        for record in records {
-            if record.version <= block.version() {
-                continue;
-            }
-            block.set_version(record.version);
-            if let Change::Forget = record.change {
-                block.remove(record.room);
-            } else {
-                _ = block.update(record.room, |state| record.change.apply(state));
-            }
-        }
+        let mut version = stored.version;
+        let newer = records.into_iter().filter(|record| {
+            let is_newer = record.version > version;
+            version = version.max(record.version);
+            is_newer
+        });
+        block.catch_up(user, newer.map(|record| (record.room, record.change)));
+        block.set_version(version);
         if block.version() > stored.version {
             let entries = block.entries().collect();
             rows.push(Row { user, version: block.version(), entries });
