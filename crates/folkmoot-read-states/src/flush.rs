@@ -38,7 +38,9 @@ pub(crate) async fn run(shared: Weak<Shared>, hurry: Arc<Notify>, store_after: D
         let until = next.min(Instant::now() + LOOK_EVERY);
         let is_hurried = tokio::time::timeout_at(until, hurry.notified()).await.is_ok();
         let Some(strong) = shared.upgrade() else { return };
-        let is_round = Instant::now() >= next;
+        // Until the next round nothing that is changed is durable.
+        let is_refusing = strong.log.as_ref().is_some_and(|log| !log.is_whole());
+        let is_round = is_refusing || Instant::now() >= next;
         if is_round {
             next = Instant::now() + store_after / ROUNDS_PER_WAIT;
         } else if !is_hurried {
@@ -100,7 +102,7 @@ pub(crate) async fn round(shared: &Arc<Shared>) -> Result<(), ReadStatesError> {
         return Err(error);
     }
     if let Some((log, segment)) = rotated {
-        log.remove(segment?)?;
+        log.stored(segment?)?;
     }
     Ok(())
 }
@@ -204,7 +206,7 @@ pub(crate) async fn replay(
     }
     shared.store.save(rows).await?;
     if let Some(log) = &shared.log {
-        log.remove(log.rotate()?)?;
+        log.stored(log.rotate()?)?;
     }
     Ok(())
 }
