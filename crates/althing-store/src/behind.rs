@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use althing::{Actor, ActorId, Context, Handler, Node};
+use althing::{Actor, ActorId, Context, Handler, Node, WeakNode};
 use parking_lot::Mutex;
 
 use crate::store::{Answer, Event, Store, StoreError, Turn};
@@ -36,7 +36,9 @@ pub enum Writes {
 /// What waits of one actor. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Behind {
+    id: ActorId,
     store: Arc<dyn Store>,
+    node: Option<WeakNode>,
     waiting: Arc<Mutex<Waiting>>,
 }
 
@@ -65,6 +67,14 @@ struct Given {
 /// Versions of what was given to the store, with its answers.
 type Answers = Vec<(u64, Answer<()>)>;
 
+/// What the answer to a turn says of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Lost,
+    /// The store has it, or is given it again.
+    Goes,
+}
+
 /// Whether something is left to be written.
 enum Left {
     Nothing,
@@ -72,8 +82,8 @@ enum Left {
 }
 
 impl Behind {
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, waiting: Arc::default() }
+    pub(crate) fn new(id: ActorId, store: Arc<dyn Store>, node: Option<WeakNode>) -> Self {
+        Self { id, store, node, waiting: Arc::default() }
     }
 
     /// Whether a turn with those events may wait: nothing does that the store has refused, not even
@@ -157,14 +167,18 @@ impl Behind {
         let mut outcome = Ok(());
         for (version, answer) in answers {
             let answered = answer.await;
-            self.waiting.lock().settle(version, &answered);
+            if self.waiting.lock().settle(version, &answered) == Fate::Lost
+                && let Some(node) = self.node.as_ref().and_then(WeakNode::upgrade)
+            {
+                node.count_lost(&self.id);
+            }
             outcome = outcome.and(answered);
         }
         outcome
     }
 
-    /// Writes what waits, for a state that is dropped; what is lost is said in the log.
-    pub(crate) fn write_at_last(&self, id: &ActorId, node: Option<&Node>) {
+    /// Writes what waits, for a state that is dropped; what is lost is said in the log, and counted.
+    pub(crate) fn write_at_last(&self) {
         let mut waiting = self.waiting.lock();
         // Those under way, too: they may be refused yet, and none is written twice.
         let given = std::mem::take(&mut waiting.given).into_iter().map(|given| given.turn);
@@ -172,8 +186,9 @@ impl Behind {
         let answers: Answers = turns.map(|turn| (turn.version, self.store.commit(turn))).collect();
         // Released before telling: a writer looks here.
         drop(waiting);
+        let node = self.node.as_ref().and_then(WeakNode::upgrade);
         let Some(node) = node.filter(|_| !answers.is_empty()) else { return };
-        let hearing = node.spawn(LastAnswers { id: id.clone() });
+        let hearing = node.spawn(LastAnswers { id: self.id.clone() });
         // On a node that ends nobody hears; to drop the answers takes nothing back.
         _ = hearing.send(Hear(answers)).try_tell();
     }
@@ -193,23 +208,23 @@ impl Given {
 }
 
 impl Waiting {
-    fn settle(&mut self, version: u64, answered: &Result<(), StoreError>) {
+    fn settle(&mut self, version: u64, answered: &Result<(), StoreError>) -> Fate {
         let place = self.given.iter().position(|given| given.turn.version == version);
         // None: the state was dropped, and it was given to the store once more.
-        let Some(place) = place else { return };
+        let Some(place) = place else { return Fate::Goes };
         if let Err(why) = answered
             && may_be_taken_yet(why)
         {
             tracing::warn!(%why, "what was to be written behind is tried again");
             let given = &mut self.given[place];
             (given.is_under_way, given.was_refused) = (false, true);
-            return;
+            return Fate::Goes;
         }
         self.given.remove(place);
-        if let Err(failure) = answered {
-            tracing::warn!(%failure, "what was to be written behind is lost");
-            self.failure = Some(failure.clone());
-        }
+        let Err(failure) = answered else { return Fate::Goes };
+        tracing::warn!(%failure, "what was to be written behind is lost");
+        self.failure = Some(failure.clone());
+        Fate::Lost
     }
 
     fn end_round(&mut self) -> Left {
@@ -259,6 +274,7 @@ impl Handler<Hear> for LastAnswers {
                 Err(why) => {
                     let id = &self.id;
                     tracing::error!(%id, version, %why, "changes written behind are lost");
+                    ctx.node().count_lost(id);
                 }
             }
         }

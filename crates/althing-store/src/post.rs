@@ -211,10 +211,20 @@ impl Post {
     }
 
     /// The reply that an earlier turn has given to this request, if it is kept.
+    ///
+    /// # Panics
+    /// It was of another type, and cannot be read as this one: without it the work would be done
+    /// once more. So the turn fails.
     pub fn replied<R: Wire>(&self, request: &RequestId) -> Option<R> {
         let number = self.by_request.get(request.as_str())?;
         let place = self.replies.binary_search_by_key(number, |reply| reply.number).ok()?;
-        R::decode(&self.replies[place].bytes).ok()
+        let reply = R::decode(&self.replies[place].bytes);
+        Some(reply.unwrap_or_else(|error| {
+            let (id, wanted) = (&self.id, std::any::type_name::<R>());
+            panic!(
+                "the reply that {id} has given to {request:?} cannot be read as {wanted}: {error}"
+            )
+        }))
     }
 
     /// Keeps the reply to a request, written with this turn.

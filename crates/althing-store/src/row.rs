@@ -55,8 +55,9 @@ impl Row {
     ) -> Result<(Self, Kept), LoadError> {
         let mut kept = store.open(&id, epoch).await?;
         let (version, replies) = (kept.version, std::mem::take(&mut kept.replies));
+        let behind = Behind::new(id.clone(), store.clone(), clock.clone());
         let post = Post::new(id.clone(), clock, store.is_delivering(), version + 1, replies);
-        let (writes, behind) = (Writes::Through, Behind::new(store.clone()));
+        let writes = Writes::Through;
         Ok((Self { store, id, epoch, version, writes, behind, post }, kept))
     }
 
@@ -150,6 +151,6 @@ fn add(turn: &mut Turn, snapshot: Option<Snapshot>, events: Vec<Event>) {
 
 impl Drop for Row {
     fn drop(&mut self) {
-        self.behind.write_at_last(&self.id, self.post.node().as_ref());
+        self.behind.write_at_last();
     }
 }

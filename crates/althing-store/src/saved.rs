@@ -99,6 +99,9 @@ impl<S: State> Saved<S> {
     /// ([`State::REPLIES`]).
     ///
     /// For a handler that waits in between: [`Post::replied`] and [`Post::reply`].
+    ///
+    /// # Panics
+    /// The reply that is kept is of another type: see [`Post::replied`].
     pub fn once<R: Wire>(&mut self, request: &RequestId, work: impl FnOnce(&mut Self) -> R) -> R {
         if let Some(reply) = self.row.post.replied(request) {
             return reply;

@@ -14,6 +14,8 @@
 //!
 //! Owner: the table of a shard. Invariant: each room is there once.
 
+use crate::change::Change;
+
 /// The rooms of one user that are kept; the next one is refused by name.
 pub const ROOMS_MAX: usize = u16::MAX as usize;
 
@@ -211,6 +213,26 @@ impl Block {
             self.write(at, entry);
         }
         Some((entry, entry != before))
+    }
+
+    /// Applies changes that were acknowledged before it was known what there is. Who is in too many
+    /// rooms by then keeps those.
+    pub(crate) fn catch_up(&mut self, user: u64, changes: impl Iterator<Item = (u64, Change)>) {
+        let mut lost = 0_usize;
+        for (room, change) in changes {
+            if let Change::Forget = change {
+                self.remove(room);
+            } else if self.update(room, |state| change.apply(state)).is_none() {
+                lost += 1;
+            }
+        }
+        if lost > 0 {
+            tracing::error!(
+                user,
+                changes = lost,
+                "changes are lost: a user has read states of {ROOMS_MAX} rooms at most"
+            );
+        }
     }
 
     #[cold]

@@ -26,7 +26,8 @@ pub enum ReadStatesError {
     /// Another process has taken the rows over; this one answers for them no more.
     #[error("another process has taken the read states over")]
     TakenOver,
-    /// The log cannot be written: what was changed is in memory and may be lost in a crash.
+    /// The log cannot be written: what was changed is in memory, and may be lost in a crash before it
+    /// is stored. It is tried again every second.
     #[error(transparent)]
     Log(#[from] LogError),
 }

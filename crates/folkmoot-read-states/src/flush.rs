@@ -12,7 +12,6 @@ use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use crate::block::Block;
-use crate::change::Change;
 use crate::error::ReadStatesError;
 use crate::log::Record;
 use crate::shard::Shard;
@@ -39,7 +38,9 @@ pub(crate) async fn run(shared: Weak<Shared>, hurry: Arc<Notify>, store_after: D
         let until = next.min(Instant::now() + LOOK_EVERY);
         let is_hurried = tokio::time::timeout_at(until, hurry.notified()).await.is_ok();
         let Some(strong) = shared.upgrade() else { return };
-        let is_round = Instant::now() >= next;
+        // Until the next round nothing that is changed is durable.
+        let is_refusing = strong.log.as_ref().is_some_and(|log| !log.is_whole());
+        let is_round = is_refusing || Instant::now() >= next;
         if is_round {
             next = Instant::now() + store_after / ROUNDS_PER_WAIT;
         } else if !is_hurried {
@@ -101,7 +102,7 @@ pub(crate) async fn round(shared: &Arc<Shared>) -> Result<(), ReadStatesError> {
         return Err(error);
     }
     if let Some((log, segment)) = rotated {
-        log.remove(segment?)?;
+        log.stored(segment?)?;
     }
     Ok(())
 }
@@ -187,17 +188,14 @@ pub(crate) async fn replay(
     for (user, records) in by_user {
         let stored = shared.store.load(user).await?.unwrap_or_default();
         let mut block = Block::new(&stored.entries, stored.version);
-        for record in records {
-            if record.version <= block.version() {
-                continue;
-            }
-            block.set_version(record.version);
-            if let Change::Forget = record.change {
-                block.remove(record.room);
-            } else {
-                _ = block.update(record.room, |state| record.change.apply(state));
-            }
-        }
+        let mut version = stored.version;
+        let newer = records.into_iter().filter(|record| {
+            let is_newer = record.version > version;
+            version = version.max(record.version);
+            is_newer
+        });
+        block.catch_up(user, newer.map(|record| (record.room, record.change)));
+        block.set_version(version);
         if block.version() > stored.version {
             let entries = block.entries().collect();
             rows.push(Row { user, version: block.version(), entries });
@@ -208,7 +206,7 @@ pub(crate) async fn replay(
     }
     shared.store.save(rows).await?;
     if let Some(log) = &shared.log {
-        log.remove(log.rotate()?)?;
+        log.stored(log.rotate()?)?;
     }
     Ok(())
 }

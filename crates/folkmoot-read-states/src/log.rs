@@ -6,6 +6,9 @@
 //! them is stored. Versions tell a replay what a stored row contains already, so that a change found
 //! twice counts once.
 //!
+//! When the disk refuses a write, what was appended and not synced is thrown away, and refused until
+//! a round has begun another segment and has stored all that was changed before it.
+//!
 //! ```text
 //! segment  records, one after the other
 //! record   user u64 | room u64 | version u64 | message u64 | mentions u32 | kind u32 | crc32c u32
@@ -16,6 +19,7 @@
 mod segments;
 mod writer;
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,7 +32,7 @@ pub(crate) use segments::Record;
 use self::segments::Segments;
 use self::writer::Shared;
 
-/// The log failed, once and for all: the file system refused a write or a sync.
+/// The log failed: the file system refused a write or a sync.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the log of read states failed to {doing}: {why}")]
 pub struct LogError {
@@ -59,9 +63,12 @@ impl Log {
     pub(crate) fn open(directory: &Path) -> Result<(Self, Vec<Record>), LogError> {
         let (mut segments, records) = Segments::open(directory)?;
         let file = segments.begin()?;
-        let shared = Arc::new(Shared::default());
-        let (tell, synced) = watch::channel(Ok(0));
-        let writing = shared.clone();
+        Ok((Self::into(segments, file)?, records))
+    }
+
+    fn into(segments: Segments, file: File) -> Result<Self, LogError> {
+        let shared = Arc::new(Shared::new());
+        let (writing, synced) = (shared.clone(), shared.synced());
         let writer = std::thread::Builder::new()
             .name("read-states-log".into())
             .spawn(move || {
@@ -69,11 +76,10 @@ impl Log {
                 if let Err(error) = folkmoot_threads::run_soon() {
                     tracing::debug!(%error, "the log's thread waits for its turn like any other");
                 }
-                writing.write(file, &tell);
+                writing.write(file);
             })
             .map_err(LogError::new("start its thread"))?;
-        let log = Self { shared, synced, segments: Mutex::new(segments), writer: Some(writer) };
-        Ok((log, records))
+        Ok(Self { shared, synced, segments: Mutex::new(segments), writer: Some(writer) })
     }
 
     /// Appends a record; returns a position for `durable`.
@@ -100,17 +106,28 @@ impl Log {
         }
     }
 
-    /// Begins a new segment; the number returned names all before it for `remove`.
+    /// Begins a new segment; the number returned names all before it for `stored`. A log that has
+    /// failed is written again from here on, if the disk takes something now.
     pub(crate) fn rotate(&self) -> Result<u64, LogError> {
         let mut segments = self.segments.lock();
-        let file = segments.begin()?;
+        let file = match self.shared.is_broken() {
+            true => segments.begin_on_trial()?,
+            false => segments.begin()?,
+        };
         self.shared.rotate(file);
         Ok(segments.last())
     }
 
-    /// Removes the segments before a number: all of their changes are in the store.
-    pub(crate) fn remove(&self, before: u64) -> Result<(), LogError> {
+    /// All that was appended before a rotation is in the store: removes the segments before it. A
+    /// log that had failed before it promises again what it has.
+    pub(crate) fn stored(&self, before: u64) -> Result<(), LogError> {
+        self.shared.mended();
         self.segments.lock().remove(before)
+    }
+
+    /// Whether what is appended becomes durable: else it waits for a round.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.shared.is_whole()
     }
 }
 
@@ -121,5 +138,52 @@ impl Drop for Log {
         if let Some(writer) = self.writer.take() {
             _ = writer.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::Change;
+
+    fn record(version: u64) -> Record {
+        Record { user: 1, room: 7, version, change: Change::Mention { message: version } }
+    }
+
+    /// A log whose first segment is on a disk that is full.
+    fn on_a_full_disk(directory: &Path) -> Log {
+        let (segments, _) = Segments::open(directory).expect("it opens");
+        let full = File::options().append(true).open("/dev/full").expect("the system has it");
+        Log::into(segments, full).expect("it begins")
+    }
+
+    #[tokio::test]
+    async fn a_log_that_has_failed_goes_on_in_another_segment_and_promises_once_all_is_stored() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = on_a_full_disk(directory.path());
+        let lost = log.append(&record(1));
+        log.durable(lost).await.expect_err("the disk is full");
+        let segment = log.rotate().expect("the disk has room");
+        let kept = log.append(&record(2));
+        log.durable(kept).await.expect_err("what was thrown away is not stored yet");
+        log.stored(segment).expect("it is told");
+        for position in [lost, kept, log.append(&record(3))] {
+            log.durable(position).await.expect("all of it is on the disk or in the store");
+        }
+        assert!(log.is_whole());
+        drop(log);
+        let (_log, records) = Log::open(directory.path()).expect("it opens");
+        let versions: Vec<_> = records.iter().map(|record| record.version).collect();
+        assert_eq!(versions.into_iter().filter(|version| *version > 0).collect::<Vec<_>>(), [2, 3]);
+    }
+
+    #[tokio::test]
+    async fn what_a_failed_log_was_told_is_durable_once_it_is_stored_though_nothing_follows_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let log = on_a_full_disk(directory.path());
+        let lost = log.append(&record(1));
+        log.durable(lost).await.expect_err("the disk is full");
+        log.stored(log.rotate().expect("the disk has room")).expect("it is told");
+        log.durable(lost).await.expect("the store has it");
     }
 }

@@ -253,14 +253,7 @@ impl Shard {
         self.make_room(block.bytes())?;
         if let Some(deltas) = self.deltas.remove(&user) {
             self.deltas_len -= deltas.len();
-            for (room, change) in deltas.iter() {
-                if let Change::Forget = change {
-                    block.remove(room);
-                } else {
-                    // A user in too many rooms already keeps those.
-                    _ = block.update(room, |state| change.apply(state));
-                }
-            }
+            block.catch_up(user, deltas.iter());
             block.set_version(deltas.version);
             block.set(Flag::Dirty, true);
             self.dirty.push_front((user, 0));

@@ -1,5 +1,6 @@
 //! All read states of a node: shards in memory, a store behind them, a log between.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -173,7 +174,8 @@ impl ReadStates {
         Ok(Changed { state, position })
     }
 
-    /// A message mentions users in a room: changes all of them, or none.
+    /// A message mentions users in a room: changes all of them, or none. Who is named more than once
+    /// is mentioned once.
     ///
     /// # Errors
     /// As `change`; nothing was changed then.
@@ -183,7 +185,9 @@ impl ReadStates {
         room: u64,
         message: u64,
     ) -> Result<Vec<Changed>, ReadStatesError> {
-        for user in users {
+        let mut named = HashSet::with_capacity(users.len());
+        let users: Vec<u64> = users.iter().copied().filter(|user| named.insert(*user)).collect();
+        for user in &users {
             self.shared.shard(*user).lock().admits(*user, room)?;
         }
         let change = Change::Mention { message };

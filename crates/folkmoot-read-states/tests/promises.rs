@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folkmoot_read_states::{
-    Change, Options, ROOMS_MAX, ReadState, ReadStates, ReadStatesError, RowStore, SqliteRows,
+    Change, Options, ROOMS_MAX, ReadState, ReadStates, ReadStatesError, Row, RowStore, SqliteRows,
 };
-use support::{Faulty, acknowledge, load, mention};
+use support::{Errors, Faulty, acknowledge, load, mention};
 
 /// Small enough that of a thousand users most are evicted.
 const SMALL: usize = 64 * 2_048;
@@ -162,6 +162,12 @@ async fn a_mention_of_many_counts_for_all_of_them_or_for_none() {
     for user in [1, 2] {
         assert_eq!(states.one(user, 7).await.unwrap().mentions, 1);
     }
+    // Both of those in memory and those who are not, and who is named twice is mentioned once.
+    let changed = states.mention(&[1, 3, 1, 3, 1], 8, 1).unwrap();
+    assert_eq!(changed.len(), 2);
+    for user in [1, 3] {
+        assert_eq!(states.one(user, 8).await.unwrap().mentions, 1);
+    }
 }
 
 #[tokio::test]
@@ -298,6 +304,26 @@ async fn a_user_in_too_many_rooms_is_named() {
     let Err(refused) = states.change(9, u64::MAX, mention(1)) else { panic!("one too many") };
     assert_eq!(refused, ReadStatesError::TooManyRooms { user: 9 });
     _ = states.change(9, 5, acknowledge(2, 0)).unwrap();
+}
+
+#[tokio::test]
+async fn a_room_too_many_of_a_user_who_was_not_in_memory_is_an_error_in_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = SqliteRows::open(&directory.path().join("read-states.db")).unwrap();
+    let entries = (0..ROOMS_MAX as u64).map(|room| ReadState { room, last_read: 1, mentions: 0 });
+    store.save(vec![Row { user: 9, version: 1, entries: entries.collect() }]).await.unwrap();
+    let states = ReadStates::open(Arc::new(store), Options::default()).await.unwrap();
+    let (errors, listening) = Errors::listen();
+    _ = states.change(9, u64::MAX, mention(1)).unwrap();
+    _ = states.change(9, 5, acknowledge(2, 0)).unwrap();
+    assert_eq!(states.all(9).await.unwrap().len(), ROOMS_MAX);
+    assert_eq!(states.one(9, 5).await.unwrap().last_read, 2);
+    drop(listening);
+    let errors = errors.texts();
+    let [error] = &*errors else { panic!("{errors:?}") };
+    for part in ["user=9", "changes=1", "read states of 65535 rooms at most"] {
+        assert!(error.contains(part), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -3,10 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails")]
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use althing_testkit::servers::{CassandraServer, PostgresServer};
 use folkmoot_read_states::wire::{Command, Mention, Outcome, Place, Reply, Request, get, put};
@@ -31,7 +33,22 @@ impl Server {
     }
 
     fn start_on(data: &Path, rows: Option<&str>) -> Self {
-        let mut process = Process::new(env!("CARGO_BIN_EXE_folkmoot"))
+        Self::run(Process::new(env!("CARGO_BIN_EXE_folkmoot")), data, rows)
+    }
+
+    /// On a disk of four megabytes, mounted there for it alone; from outside it is seen at `disk`.
+    fn start_on_a_small_disk(mount: &Path) -> (Self, PathBuf) {
+        let mut process = Process::new("unshare");
+        let script = r#"mount -t tmpfs -o size=4m tmpfs "$1" && program=$2 && shift 2 && exec "$program" "$@""#;
+        process.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+        process.arg(mount).arg(env!("CARGO_BIN_EXE_folkmoot"));
+        let server = Self::run(process, mount, None);
+        let disk = PathBuf::from(format!("/proc/{}/root", server.process.id()));
+        (server, disk.join(mount.strip_prefix("/").unwrap()))
+    }
+
+    fn run(mut process: Process, data: &Path, rows: Option<&str>) -> Self {
+        let mut process = process
             .args(["--data".as_ref(), data.as_os_str()])
             // Rounds of storing are as likely to be hit as anything else.
             .args(["read-states", "--at", "127.0.0.1:0", "--store-after", "1"])
@@ -146,6 +163,58 @@ async fn survives_kills(rows: Option<&str>) {
         at_least = counted.iter().min().copied().unwrap();
         at_most = most;
     }
+}
+
+/// A mention of one user; whether it was answered as done, or what the refusal's text is.
+async fn mention(stream: &mut TcpStream, message: u64) -> Result<(), String> {
+    let command = Command::Mention(Mention { users: vec![1], room: ROOM, message });
+    stream.write_all(&frame(command)).await.unwrap();
+    let reply: Reply = get(stream, &mut Vec::new()).await.unwrap().unwrap();
+    match reply.outcome {
+        Some(Outcome::Done(_)) => Ok(()),
+        Some(Outcome::Failure(failure)) => Err(failure.text),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_was_full_for_a_while_loses_nothing_that_was_answered_and_is_used_again() {
+    let (mount, after) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (server, disk) = Server::start_on_a_small_disk(mount.path());
+    let mut stream = TcpStream::connect(&server.address).await.unwrap();
+    let (mut answered, mut sent) = (0, 0);
+    for _ in 0..2 {
+        let mut filler = File::create(disk.join("filler")).unwrap();
+        for len in [1 << 16, 1 << 12, 1] {
+            while filler.write_all(&vec![1; len]).is_ok() {}
+        }
+        drop(filler);
+        loop {
+            sent += 1;
+            match mention(&mut stream, sent).await {
+                Ok(()) => answered += 1,
+                Err(text) => {
+                    assert!(text.starts_with("the log of read states failed to write"), "{text}");
+                    break;
+                }
+            }
+        }
+        std::fs::remove_file(disk.join("filler")).unwrap();
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            sent += 1;
+            match mention(&mut stream, sent).await {
+                Ok(()) => break answered += 1,
+                Err(text) => assert!(Instant::now() < until, "the disk has room: {text}"),
+            }
+        }
+    }
+    // What a crash would leave.
+    let copied = Process::new("cp").arg("-r").arg(disk.join(".")).arg(after.path()).status();
+    assert!(copied.unwrap().success());
+    drop(server);
+    let counted = mentions(&Server::start(after.path()), 1).await;
+    assert!((answered..=sent).contains(&counted), "{counted} of {answered} answered, {sent} sent");
 }
 
 /// Changes go on while the database is away, and are in it once it is back.

@@ -419,7 +419,7 @@ impl tracing::Subscriber for Errors {
 }
 
 #[test]
-fn what_is_lost_for_good_is_an_error_in_the_log() {
+fn what_is_lost_for_good_is_an_error_in_the_log_and_counted() {
     let (world, store) = (World::new(15), Arc::new(Through::<Failing>::default()));
     let node = fleet(&world, &store);
     let errors = Errors::default();
@@ -434,7 +434,32 @@ fn what_is_lost_for_good_is_an_error_in_the_log() {
             node.sleep(Duration::from_millis(10)).await;
             let since = errors.0.load(Ordering::Relaxed) - before;
             assert_eq!(since, lost, "{refusals} refusals");
+            assert_eq!(lost_changes(&node), lost as u64);
         }
         assert_eq!(stored(&*store).await, (2, 2));
     });
+}
+
+#[test]
+fn what_a_former_owner_had_to_write_and_what_a_store_may_have_written_are_counted_as_lost() {
+    let (world, store) = (World::new(16), Arc::new(Through::<Failing>::default()));
+    let node = fleet(&world, &store);
+    world.run(async {
+        let vehicle = node.get::<Vehicle>("v");
+        store.doubts.store(1, Ordering::Relaxed);
+        vehicle.drive(1).await.expect("it runs");
+        node.sleep(WRITTEN_AFTER).await;
+        assert_eq!(lost_changes(&node), 1);
+        vehicle.drive(1).await.expect_err("it starts again from what is stored");
+        vehicle.drive(1).await.expect("it runs");
+        store.open(&ActorId::named("test.vehicle", "v"), Epoch(9)).await.expect("it opens");
+        node.sleep(WRITTEN_AFTER).await;
+        assert_eq!(lost_changes(&node), 2);
+        let page = node.metrics().prometheus_text();
+        assert!(page.contains("althing_changes_lost_total{actor=\"test.vehicle\"} 2"), "{page}");
+    });
+}
+
+fn lost_changes(node: &Node) -> u64 {
+    node.metrics().kind("test.vehicle").map_or(0, |kind| kind.lost)
 }

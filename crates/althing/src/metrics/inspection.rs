@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::address::actor_id::{ActorId, KindName};
 use crate::address::place::{AnyPlace, Header};
-use crate::metrics::{KindSnapshot, Snapshot};
+use crate::metrics::{Counter, KindSnapshot, Snapshot};
 use crate::node::shared::{Node, NodeShared};
 
 /// Actors visited for a snapshot of metrics: about a millisecond.
@@ -149,6 +149,14 @@ impl Node {
         });
         let visited = measure_mailboxes(shared, &mut kinds);
         Snapshot { kinds, visited }
+    }
+
+    /// Counts that changes of an actor were acknowledged and are lost, for whoever keeps its state:
+    /// so does `althing-store` for what it was to write later and what its store did not take.
+    pub fn count_lost(&self, id: &ActorId) {
+        if let Some(kind) = self.shared().holdings().kinds.of_name(id.kind().as_str()) {
+            kind.metrics.count(Counter::Lost);
+        }
     }
 
     /// The names of all kinds of actors that the node knows by now, in no order.

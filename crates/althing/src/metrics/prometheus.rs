@@ -19,7 +19,7 @@ struct Family {
     value: fn(&KindSnapshot) -> u64,
 }
 
-const FAMILIES: [Family; 13] = [
+const FAMILIES: [Family; 14] = [
     counter("messages_handled", "Messages and events that reached an actor.", |k| k.handled),
     counter("messages_rejected", "Messages that a guard refused.", |k| k.rejected),
     counter("panics", "Handlers and hooks that panicked.", |k| k.panicked),
@@ -31,6 +31,7 @@ const FAMILIES: [Family; 13] = [
     counter("refused", "Accepted messages dropped because their actor stopped first.", |k| {
         k.refused
     }),
+    counter("changes_lost", "Writes of acknowledged changes that were given up.", |k| k.lost),
     counter("overloaded", "Messages that found no room in a mailbox in time.", |k| k.overloaded),
     gauge("actors_live", "Actors that have their state in memory.", KindSnapshot::live),
     gauge("mailbox_depth", "Messages that wait.", |k| k.depth),

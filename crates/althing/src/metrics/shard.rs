@@ -20,7 +20,7 @@ pub(crate) const SAMPLE_EVERY: u64 = 512;
 /// 512 was still 3 %. A multiple of `SAMPLE_EVERY`, so that where a run of them stops there is one
 /// to be timed.
 const SAMPLE_EVENTS_EVERY: u64 = 2_048;
-const COUNTERS: usize = 9;
+const COUNTERS: usize = 10;
 
 /// What is counted besides handled messages.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,7 @@ pub(crate) enum Counter {
     TimedOut,
     Overloaded,
     Refused,
+    Lost,
 }
 
 /// The counters of one thread. Aligned to two cache lines, because processors fetch them in pairs.

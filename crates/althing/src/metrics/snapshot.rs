@@ -72,6 +72,9 @@ pub struct KindSnapshot {
     pub overloaded: u64,
     /// Messages that had been accepted and were dropped unread, because their actor stopped first.
     pub refused: u64,
+    /// Changes that were acknowledged and then lost; those that were to be written together count as
+    /// one. See [`Node::count_lost`](crate::Node::count_lost).
+    pub lost: u64,
     /// Messages waiting now, in the mailboxes looked at.
     pub depth: u64,
     /// The most that wait in one of those mailboxes.
@@ -122,6 +125,7 @@ impl KindSnapshot {
         self.timed_out += other.timed_out;
         self.overloaded += other.overloaded;
         self.refused += other.refused;
+        self.lost += other.lost;
         self.handling.merge(&other.handling);
         for message in other.messages {
             if self.messages.iter().all(|known| known.name != message.name) {
@@ -169,6 +173,7 @@ impl Totals {
         kind.timed_out += shard.counted(Counter::TimedOut);
         kind.overloaded += shard.counted(Counter::Overloaded);
         kind.refused += shard.counted(Counter::Refused);
+        kind.lost += shard.counted(Counter::Lost);
         for (sum, n) in kind.handling.buckets.iter_mut().zip(shard.buckets()) {
             *sum += n;
         }

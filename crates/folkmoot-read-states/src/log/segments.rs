@@ -1,6 +1,7 @@
 //! The files of the log, and the bytes of a record.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use super::LogError;
@@ -8,6 +9,9 @@ use crate::change::Change;
 
 const RECORD_BYTES: usize = 44;
 const BODY_BYTES: usize = RECORD_BYTES - 4;
+
+/// Two pages of a disk. They say nothing: no row is older than version 0.
+const TRIAL_RECORDS: usize = 8_192 / RECORD_BYTES;
 
 const ACKNOWLEDGE: u32 = 1;
 const MENTION: u32 = 2;
@@ -127,6 +131,23 @@ impl Segments {
     pub(super) fn begin(&mut self) -> Result<File, LogError> {
         let file = self.make()?;
         self.sync_directory()?;
+        Ok(file)
+    }
+
+    /// As `begin`, for a disk that has refused something: refused unless it takes a few kilobytes.
+    /// Then nothing is left of the file: else every attempt would leave one.
+    pub(super) fn begin_on_trial(&mut self) -> Result<File, LogError> {
+        let mut file = self.make()?;
+        let idle = Record { user: 0, room: 0, version: 0, change: Change::Forget };
+        let idle = idle.encode().repeat(TRIAL_RECORDS);
+        let tried = file.write_all(&idle).and_then(|()| file.sync_data());
+        let tried = tried.map_err(LogError::new("write")).and_then(|()| self.sync_directory());
+        if let Err(error) = tried {
+            if fs::remove_file(self.path(self.last())).is_ok() {
+                self.numbers.pop();
+            }
+            return Err(error);
+        }
         Ok(file)
     }
 

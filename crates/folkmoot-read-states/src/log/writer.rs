@@ -13,10 +13,11 @@ use super::{LogError, Synced};
 /// How long a change for which nobody waits gathers others: it may be lost in that time.
 const GATHER: Duration = Duration::from_millis(10);
 
-#[derive(Default)]
 pub(super) struct Shared {
     state: Mutex<State>,
     has_work: Condvar,
+    /// Sent with the state locked: what is told last is what is so.
+    tell: watch::Sender<Synced>,
 }
 
 #[derive(Default)]
@@ -26,20 +27,46 @@ struct State {
     appended: u64,
     /// Up to where somebody waits for the disk.
     wanted: u64,
+    /// Up to where the disk has all that was not thrown away.
+    synced: u64,
     /// Where the next segments begin, in `buffer`.
     rotations: Vec<(usize, File)>,
+    /// What is written next goes in here, and nothing more into the file before.
+    fresh: Option<File>,
+    health: Health,
     is_closed: bool,
-    /// A write or a sync has failed: nothing is kept for a disk that takes nothing.
-    is_broken: bool,
     /// The writer sleeps until somebody calls it.
     is_idle: bool,
 }
 
+/// Whether what is appended gets on the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Health {
+    #[default]
+    Whole,
+    /// A write or a sync has failed, and what it has left is unknown: what is appended is thrown
+    /// away, and nothing is promised.
+    Broken,
+    /// What is appended is written again, into a new file. What was thrown away is nowhere but in
+    /// memory, and still nothing is promised.
+    Mending,
+}
+
 impl Shared {
+    pub(super) fn new() -> Self {
+        let (state, has_work) = (Mutex::default(), Condvar::new());
+        Self { state, has_work, tell: watch::Sender::new(Ok(0)) }
+    }
+
+    /// How far the disk has what was appended.
+    pub(super) fn synced(&self) -> watch::Receiver<Synced> {
+        self.tell.subscribe()
+    }
+
     #[inline]
     pub(super) fn append(&self, bytes: &[u8]) -> u64 {
         let mut state = self.state.lock();
-        if !state.is_broken {
+        if state.health != Health::Broken {
             state.buffer.extend_from_slice(bytes);
         }
         state.appended += bytes.len() as u64;
@@ -56,6 +83,14 @@ impl Shared {
         self.state.lock().appended
     }
 
+    pub(super) fn is_whole(&self) -> bool {
+        self.state.lock().health == Health::Whole
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.state.lock().health == Health::Broken
+    }
+
     /// Says that somebody waits until the disk has everything before a position.
     pub(super) fn want(&self, position: u64) {
         let mut state = self.state.lock();
@@ -70,7 +105,10 @@ impl Shared {
     /// What is appended from now on goes into `file`.
     pub(super) fn rotate(&self, file: File) {
         let mut state = self.state.lock();
-        if state.is_broken {
+        if state.health == Health::Broken {
+            (state.fresh, state.health) = (Some(file), Health::Mending);
+            // That counts once it is told: see `mended`.
+            state.synced = state.appended;
             return;
         }
         let at = state.buffer.len();
@@ -80,13 +118,23 @@ impl Shared {
         self.has_work.notify_one();
     }
 
+    /// All that was appended before the last rotation is in the store: what was thrown away is
+    /// missed no more. Nothing if the disk has failed again since.
+    pub(super) fn mended(&self) {
+        let mut state = self.state.lock();
+        if state.health == Health::Mending {
+            state.health = Health::Whole;
+            drop(self.tell.send_replace(Ok(state.synced)));
+        }
+    }
+
     pub(super) fn close(&self) {
         self.state.lock().is_closed = true;
         self.has_work.notify_one();
     }
 
-    /// The thread's whole life. A failure is the last thing it tells.
-    pub(super) fn write(&self, mut file: File, tell: &watch::Sender<Synced>) {
+    /// The thread's whole life.
+    pub(super) fn write(&self, mut file: File) {
         let mut buffer = Vec::new();
         let mut written_to = 0;
         loop {
@@ -101,22 +149,29 @@ impl Shared {
             self.gather(&mut state, written_to);
             std::mem::swap(&mut buffer, &mut state.buffer);
             let rotations = std::mem::take(&mut state.rotations);
+            file = state.fresh.take().unwrap_or(file);
             let position = state.appended;
             written_to = position;
             drop(state);
             let written = write_all(&mut file, &buffer, rotations);
             buffer.clear();
-            let outcome = written.map(|()| position).map_err(LogError::new("write"));
-            let has_failed = outcome.is_err();
-            drop(tell.send_replace(outcome));
-            if has_failed {
-                // What a failed sync has left on the disk is unknown: nothing more is promised.
-                let mut state = self.state.lock();
-                state.is_broken = true;
+            self.wrote(written.map(|()| position).map_err(LogError::new("write")));
+        }
+    }
+
+    fn wrote(&self, outcome: Synced) {
+        let mut state = self.state.lock();
+        match &outcome {
+            Ok(position) => state.synced = *position,
+            Err(error) => {
+                tracing::error!(%error, "changes to read states are refused until it is written again");
+                state.health = Health::Broken;
                 state.buffer = Vec::new();
                 state.rotations.clear();
-                return;
             }
+        }
+        if state.health != Health::Mending {
+            drop(self.tell.send_replace(outcome));
         }
     }
 }
@@ -155,10 +210,9 @@ mod tests {
     async fn what_nobody_waits_for_is_on_the_disk_soon_and_so_is_what_somebody_waits_for() {
         let path = tempfile::NamedTempFile::new().expect("a file").into_temp_path();
         let file = File::options().append(true).open(&path).expect("it is there");
-        let (tell, mut synced) = watch::channel(Ok(0));
-        let shared = Arc::new(Shared::default());
-        let writing = shared.clone();
-        let writer = std::thread::spawn(move || writing.write(file, &tell));
+        let shared = Arc::new(Shared::new());
+        let (writing, mut synced) = (shared.clone(), shared.synced());
+        let writer = std::thread::spawn(move || writing.write(file));
         for (wanted, bytes) in [(false, b"first"), (true, b"later"), (false, b"third")] {
             let position = shared.append(bytes);
             if wanted {
