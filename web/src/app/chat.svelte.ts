@@ -3,10 +3,11 @@
 
 import { flushSync } from 'svelte';
 
-import { Archive, ARCHIVED_MESSAGES_MAX, type ArchivedRoom } from '../net/archive';
+import { ANSWER_MS_MAX, Archive, ARCHIVED_MESSAGES_MAX, type ArchivedRoom } from '../net/archive';
 import type { Keep, KeptSession } from '../net/keep';
 import type { OutboxEntry, OutboxFile } from '../net/outbox';
 import type { Subscribed } from '../net/socket';
+import { within } from '../net/within';
 import { followed, FOLLOWED_MAX } from '../model/follow';
 import { applyRoomEvent, applyUserEvent, listed, read, refreshed, withRoom, without, type Rooms } from '../model/rooms';
 import { asRoomEvent, asUserEvent, type RoomEvent, type UserEvent } from '../protocol/events';
@@ -40,6 +41,8 @@ export interface ChatListener {
   arrived(event: Extract<RoomEvent, { type: 'message' }>, view: RoomView): void;
   /** Something asked for a moment ago did not work. */
   failed(failure: unknown): void;
+  /** The browser refuses to keep what is read, or does not answer. */
+  keepsNothing(): void;
   /** How somebody is called whose account was deleted. */
   nameless(): string;
   /** The person is not in the room any more; `reason` as far as the server gave one. */
@@ -84,6 +87,7 @@ export class Chat {
   #archiving: ReturnType<typeof setTimeout> | undefined;
   #relisting: ReturnType<typeof setInterval> | undefined;
   #open: RoomId | undefined;
+  #isStopped = false;
 
   constructor(endpoint: string, session: KeptSession, keep: Keep, listener: ChatListener) {
     this.setProfile(session.user);
@@ -117,14 +121,16 @@ export class Chat {
   async start(): Promise<void> {
     this.sender.restore();
     const glimpse = takeGlimpse();
-    const archived = await this.#archive.load();
-    this.#showKept(archived);
-    this.loaded = archived.length > 0;
+    const loading = this.#archive.load();
+    const archived = await within(ANSWER_MS_MAX, loading);
+    if (this.#isStopped) return;
+    if (archived === undefined) this.#listener.keepsNothing();
+    this.#showKept(archived ?? []);
+    this.loaded = this.rooms.size > 0;
     this.#follow();
-    void glimpse?.then((room) => {
-      // The list of the server says more.
-      if (room && !this.loaded) this.#showKept([{ ...room, view: this.#named(room.view) }]);
-    });
+    // The list of the server says more.
+    void glimpse?.then((room) => room && !this.loaded && this.#showKept([{ ...room, view: this.#named(room.view) }]));
+    void loading.then((late) => late && archived === undefined && !this.loaded && this.#showKept(late));
     this.link.start();
     this.#relisting = setInterval(() => {
       if (this.link.isOnline && this.rooms.size > FOLLOWED_MAX) void this.list();
@@ -139,6 +145,7 @@ export class Chat {
   }
 
   async stop(forget: boolean): Promise<void> {
+    this.#isStopped = true;
     clearInterval(this.#relisting);
     clearTimeout(this.#archiving);
     this.#inbox.stop();

@@ -228,12 +228,13 @@ export class Folkmoot {
 
   /** Another tab has signed out, or heard before this one that the session has ended. */
   #onStorage(event: StorageEvent): void {
+      keepsNothing: () => (this.toast = { text: this.strings.keeps_nothing }),
     const session = this.#session;
     if (session && saysEnded(event, session)) void this.#onTokenRejected(session);
   }
 
   async #onTokenRejected(session: KeptSession): Promise<void> {
-    if (this.#isLeaving) return;
+    if (this.#isLeaving || this.#session !== session) return;
     this.keep.endSession(session);
     this.signedOutByServer = true;
     // What was loaded stays archived: the same person signs in again in a moment.

@@ -422,3 +422,5 @@ export const ar: Strings = {
   error_generic: (detail) => `لم ينجح ذلك: ${detail}`,
   error_offline: 'لست متصلًا. حاول عندما يعود الاتصال.',
 };
+  keeps_nothing: 'لا يحفظ هذا المتصفح شيئًا لـ Folkmoot: بلا شبكة لا يظهر ما قرأته.',
+  edited_is_gone: 'حُذفت الرسالة التي كنت تعدّلها.',

@@ -425,3 +425,5 @@ export const de: Strings = {
   error_generic: (detail) => `Das hat nicht geklappt: ${detail}`,
   error_offline: 'Keine Verbindung. Versuche es, sobald sie wieder steht.',
 };
+  keeps_nothing: 'Dieser Browser speichert nichts für Folkmoot: Ohne Netz wird nicht gezeigt, was du gelesen hast.',
+  edited_is_gone: 'Die Nachricht, die du gerade geändert hast, wurde gelöscht.',

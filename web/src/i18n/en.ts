@@ -436,6 +436,8 @@ export const en = {
   error_generic: (detail: string) => `That did not work: ${detail}`,
   error_offline: 'You are not connected. Try again when the connection is back.',
 };
+  keeps_nothing: 'This browser keeps nothing for Folkmoot: without a network, what you have read is not shown.',
+  edited_is_gone: 'The message that you were changing was deleted.',
 
 type Widened<T> = { [K in keyof T]: T[K] extends string ? string : T[K] };
 

@@ -422,3 +422,5 @@ export const es: Strings = {
   error_generic: (detail) => `No funcionó: ${detail}`,
   error_offline: 'No hay conexión. Inténtalo de nuevo cuando vuelva.',
 };
+  keeps_nothing: 'Este navegador no guarda nada para Folkmoot: sin red no se muestra lo que has leído.',
+  edited_is_gone: 'El mensaje que estabas cambiando fue eliminado.',

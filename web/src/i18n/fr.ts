@@ -423,3 +423,5 @@ export const fr: Strings = withFrenchSpaces({
   error_generic: (detail) => `Cela n’a pas fonctionné : ${detail}`,
   error_offline: 'Pas de connexion. Réessayez quand elle sera rétablie.',
 } satisfies Strings);
+  keeps_nothing: 'Ce navigateur ne garde rien pour Folkmoot : sans réseau, ce que vous avez lu n’est pas affiché.',
+  edited_is_gone: 'Le message que vous modifiiez a été supprimé.',

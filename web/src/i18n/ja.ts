@@ -414,3 +414,5 @@ export const ja: Strings = {
   error_generic: (detail) => `うまくいきませんでした：${detail}`,
   error_offline: '接続されていません。接続が戻ってからもう一度お試しください。',
 };
+  keeps_nothing: 'このブラウザーは Folkmoot のデータを保存しません。ネットワークがないと、読んだ内容は表示されません。',
+  edited_is_gone: '編集していたメッセージは削除されました。',
