@@ -76,6 +76,14 @@ describe('timeline', () => {
     expect(timeline.at(1)).toMatchObject({ deleted: true, body: '' });
   });
 
+  it('never_brings_a_deleted_message_back_by_the_late_answer_to_an_edit', () => {
+    const timeline = new Timeline('r', 1);
+    timeline.addPage([message(1)]);
+    timeline.apply({ type: 'deleted', room: 'r', seq: 1, by: 'u', at: 9 }, ME);
+    timeline.apply({ type: 'edited', room: 'r', seq: 1, body: 'new', edited_at: 8, mentions: ['v'] }, ME);
+    expect(timeline.at(1)).toMatchObject({ deleted: true, body: '', mentions: [] });
+  });
+
   it('forgets_what_the_room_keeps_no_longer_and_never_asks_for_it', () => {
     const timeline = new Timeline('r', 5);
     timeline.addPage([message(1), message(2), message(3)]);

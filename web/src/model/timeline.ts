@@ -144,7 +144,7 @@ export class Timeline {
       case 'message':
         return this.#addMessage(messageOf(event));
       case 'edited':
-        return this.#change(event.seq, (message) => ({ ...message, body: event.body, edited_at: event.edited_at, mentions: event.mentions }));
+        return this.#change(event.seq, (message) => withBody(message, event));
       case 'deleted':
         return this.#change(event.seq, asDeleted);
       case 'reaction':
@@ -222,6 +222,11 @@ export function messageOf(event: Extract<RoomEvent, { type: 'message' }>): Messa
 function isNewer(held: MessageView, page: MessageView): boolean {
   if (held.deleted) return !page.deleted;
   return (held.edited_at ?? 0) > (page.edited_at ?? 0);
+}
+
+/** The answer to an edit may come after the news that the message was deleted. */
+function withBody(message: MessageView, { body, edited_at, mentions }: Extract<RoomEvent, { type: 'edited' }>): MessageView {
+  return message.deleted ? message : { ...message, body, edited_at, mentions };
 }
 
 function asDeleted(message: MessageView): MessageView {
