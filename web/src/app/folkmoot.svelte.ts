@@ -2,7 +2,7 @@
 
 import { getContext, setContext } from 'svelte';
 
-import { changePassword, deleteAccount, resetPassword, setPicture, setupState, setUp, signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
+import { changePassword, deleteAccount, resetPassword, setPicture, setupState, setUp, signIn, signUp, Unreachable, type Credentials } from '../net/http';
 import { saysEnded, type Keep, type KeptSession } from '../net/keep';
 import { titleOf } from '../model/rooms';
 import { NoReply } from '../protocol/errors';
@@ -10,6 +10,8 @@ import type { AccountDelete, Attachment, LeaveReason, MemberView, MessageView, P
 import { plain } from '../text/plain';
 import { Brand } from './brand.svelte';
 import { Chat } from './chat.svelte';
+import { Endings } from './endings';
+import { Formatter } from './formatter.svelte';
 import { HeldKeys } from './held_keys';
 import { Notifier } from './notifier';
 import { Preferences } from './preferences.svelte';
@@ -76,6 +78,7 @@ export class Folkmoot {
   #session: KeptSession | undefined;
   #isLeaving = false;
   /** Why the person has to sign in again, if the server said so. */
+  readonly #endings: Endings;
   signedOutByServer = $state(false);
 
   constructor(keep: Keep) {
@@ -83,6 +86,7 @@ export class Folkmoot {
     this.preferences = new Preferences(keep);
     this.brand = new Brand(keep);
     this.notifier = new Notifier((room, seq) => this.router.go({ name: 'room', room, seq }));
+    this.#endings = new Endings(keep);
     window.addEventListener('storage', (event) => this.#onStorage(event));
     const session = keep.session();
     if (!session) return;
@@ -159,8 +163,11 @@ export class Folkmoot {
     if (session) this.keep.endSession(session);
     const ended = this.#end(true);
     this.router.go({ name: 'home' });
-    // Behind nothing: the page may be closed now. The token is forgotten here also where the server is not reached.
-    if (session) await signOut(session.token).catch(() => undefined);
+    if (session) {
+      this.keep.forgetQuotes(session.user.id);
+      // Behind nothing: the page may be closed now.
+      this.#endings.end(session.token);
+    }
     await ended;
   }
 
