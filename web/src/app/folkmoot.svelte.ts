@@ -14,6 +14,7 @@ import { Endings } from './endings';
 import { Formatter } from './formatter.svelte';
 import { HeldKeys } from './held_keys';
 import { Notifier } from './notifier';
+import { isOutdated } from './outdated';
 import { Preferences } from './preferences.svelte';
 import { Router } from './router.svelte';
 
@@ -36,8 +37,8 @@ export type Overlay =
 /** What just happened, told in a corner. */
 export interface Toast {
   text: string;
-  /** The way back, or on. */
-  action?: { label: string; run: () => void | Promise<void> };
+  /** The way back, or on. If it says that it failed, it is offered again. */
+  action?: { label: string; run: () => unknown };
   /** Until it is dismissed: news that must not be missed. */
   stays?: boolean;
 }
@@ -61,6 +62,7 @@ export class Folkmoot {
   readonly router = new Router(() => ([this.overlay, this.card] = [undefined, undefined]));
   readonly notifier: Notifier;
   readonly heldKeys = new HeldKeys();
+  readonly formatter = new Formatter((failed) => this.#onFormatter(failed));
   chat = $state.raw<Chat>();
   overlay = $state.raw<Overlay>();
   panel = $state<Panel>('none');
@@ -77,16 +79,16 @@ export class Folkmoot {
   /** Of this tab. What is kept is that of the tab that signed in last, or none where the browser keeps nothing. */
   #session: KeptSession | undefined;
   #isLeaving = false;
-  /** Why the person has to sign in again, if the server said so. */
   readonly #endings: Endings;
+  /** Why the person has to sign in again, if the server said so. */
   signedOutByServer = $state(false);
 
   constructor(keep: Keep) {
     this.keep = keep;
     this.preferences = new Preferences(keep);
     this.brand = new Brand(keep);
-    this.notifier = new Notifier((room, seq) => this.router.go({ name: 'room', room, seq }));
     this.#endings = new Endings(keep);
+    this.notifier = new Notifier((room, seq) => this.router.go({ name: 'room', room, seq }));
     window.addEventListener('storage', (event) => this.#onStorage(event));
     const session = keep.session();
     if (!session) return;
@@ -187,6 +189,24 @@ export class Folkmoot {
     }
   }
 
+  /** A part that cannot be fetched, because the network is gone, is told like everything that did not work, and closed. */
+  part<T>(loading: Promise<T>, close: () => void): Promise<T> {
+    return loading.catch(() => {
+      close();
+      this.heldKeys.forget();
+      this.notice = this.strings.part_missing;
+      void this.lookForUpdate();
+      return new Promise<T>(() => undefined);
+    });
+  }
+
+  /** Something did not come: if it is because the server has a newer client, only that one helps. */
+  async lookForUpdate(): Promise<void> {
+    if (!(await isOutdated())) return;
+    const { outdated, reload } = this.strings;
+    this.toast = { text: outdated, action: { label: reload, run: () => location.reload() }, stays: true };
+  }
+
   explain(failure: unknown): string {
     if (failure instanceof NoReply) return this.strings.error_offline;
     if (failure instanceof Unreachable) return this.strings.server_unreachable;
@@ -217,10 +237,19 @@ export class Folkmoot {
       },
       failed: (failure) => (this.notice = this.explain(failure)),
       roomGone: (view, reason) => this.#onRoomGone(view, reason),
+      keepsNothing: () => (this.toast = { text: this.strings.keeps_nothing }),
       nameless: () => this.strings.deleted_account,
     });
     this.chat = chat;
     void chat.start();
+  }
+
+  #onFormatter(failed: boolean): void {
+    const { unformatted } = this.strings;
+    if (failed) {
+      this.notice = unformatted;
+      void this.lookForUpdate();
+    } else if (this.notice === unformatted) this.notice = '';
   }
 
   #onRoomGone(view: RoomView, reason: LeaveReason | undefined): void {
@@ -235,7 +264,6 @@ export class Folkmoot {
 
   /** Another tab has signed out, or heard before this one that the session has ended. */
   #onStorage(event: StorageEvent): void {
-      keepsNothing: () => (this.toast = { text: this.strings.keeps_nothing }),
     const session = this.#session;
     if (session && saysEnded(event, session)) void this.#onTokenRejected(session);
   }

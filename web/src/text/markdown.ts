@@ -79,8 +79,3 @@ export function render(body: string, myName: string): string {
   cache.set(key, marking);
   return marking;
 }
-
-/** One to three emoji and nothing else: shown larger. */
-export function isOnlyEmoji(body: string): boolean {
-  return /^(?:(?:\p{RGI_Emoji}|\p{Extended_Pictographic}️?)\s*){1,3}$/v.test(body);
-}
