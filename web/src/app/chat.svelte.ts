@@ -138,10 +138,8 @@ export class Chat {
   }
 
   #showKept(kept: readonly ArchivedRoom[]): void {
-    for (const { view, messages } of kept) {
-      this.rooms = withRoom(this.rooms, view);
-      this.conversation(view).addArchived(messages);
-    }
+    this.rooms = new Map([...this.rooms, ...kept.map(({ view }) => [view.id, view] as const)]);
+    for (const { view, messages } of kept) if (messages.length > 0) this.conversation(view).addArchived(messages);
   }
 
   async stop(forget: boolean): Promise<void> {
@@ -267,6 +265,7 @@ export class Chat {
     const missing = [...this.rooms.values()].filter(({ id }) => !present.has(id));
     for (const { id } of missing) if (!hasMoved(id)) this.drop(id);
     for (const view of views) this.#meetEpoch(view);
+    const before = this.rooms;
     this.rooms = listed(this.rooms, [...views, ...missing.filter(({ id }) => this.rooms.has(id))]);
     this.loaded = true;
     this.people.meet(views.flatMap((view) => view.peer ?? []));
@@ -279,7 +278,8 @@ export class Chat {
       const conversation = this.#conversations.get(view.id);
       if (view.id === this.#open && view.unread > 0 && !isLooking()) conversation?.leftOffAt(view.read_seq);
       conversation?.extendTo(view.last_seq);
-      this.#note(view.id);
+      // All of thousands of rooms would be written anew once a minute.
+      if (view !== before.get(view.id)) this.#note(view.id);
     }
     this.#follow();
   }
