@@ -12,8 +12,8 @@ import type { Plugin } from 'vite';
 const TEXT = /\.(?:js|css|html|svg|json|webmanifest)$/;
 /** What only administrators open is fetched when it is wanted. */
 const NOT_KEPT = /^assets\/(?:AdminPage|administration|SetupPage|ResetPage)-/;
-/** The client and the chat themselves, whatever they weigh. */
-const KEPT = /^assets\/(?:client|chat)-/;
+/** The client, the chat and what formats it, whatever they weigh. */
+const KEPT = /^assets\/(?:client|chat|markdown)-/;
 /** So are lists of emoji and colours for code: they are large, and a journey does without. */
 const KEPT_BYTES_MAX = 64 * 1024;
 /** Below this the headers of the answer weigh more than what is saved. */

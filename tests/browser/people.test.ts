@@ -67,6 +67,25 @@ describe('somebody who has to go', () => {
     await astrid.page.getByText('Bo Lind joined').waitFor();
   });
 
+  it('is_brought_back_once_there_is_a_connection_again', async () => {
+    const { page, context } = astrid;
+    await page.getByRole('button', { name: 'Ban', exact: true }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Ban', exact: true }).click();
+    const undo = page.locator('[data-toast]').getByRole('button', { name: 'Undo' });
+    await page.locator('[data-toast]').hover();
+    await bo.page.getByRole('link', { name: 'Harbour' }).waitFor({ state: 'detached' });
+    await context.setOffline(true);
+    await page.locator('[data-connection="offline"]').waitFor({ state: 'attached' });
+    await undo.click();
+    await page.getByText('You are not connected').waitFor();
+    await undo.waitFor();
+    await context.setOffline(false);
+    await astrid.isOnline();
+    await undo.click();
+    await bo.page.getByRole('link', { name: 'Harbour' }).waitFor();
+    await undo.waitFor({ state: 'detached' });
+  });
+
   it('is_brought_back_after_being_removed_too', async () => {
     await astrid.page.getByRole('button', { name: 'Remove from room', exact: true }).click();
     await astrid.page.getByRole('dialog').getByRole('button', { name: 'Remove from room', exact: true }).click();

@@ -75,4 +75,13 @@ describe('a phone', () => {
     await bo.page.getByText('Replying to').waitFor({ state: 'detached' });
     expect(bo.errors).toEqual([]);
   });
+
+  it('scrolls_code_that_is_wider_than_the_screen_and_answers_nothing', async () => {
+    await astrid.say(`\`\`\`\n${'let tide = high_water(table); '.repeat(8)}\n\`\`\``);
+    const code = bo.message('let tide').locator('pre');
+    await code.waitFor();
+    await drag(code, -120);
+    await expect.poll(() => bo.message('let tide').evaluate((row) => Math.max(...[...row.querySelectorAll('*')].map((part) => part.scrollLeft)))).toBeGreaterThan(40);
+    expect(await bo.page.getByText('Replying to').count()).toBe(0);
+  });
 });

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { PASSWORD } from './support/person';
-import { bo, meetIn, server, withAstridAndBo } from './support/scene';
+import { astrid, bo, meetIn, server, withAstridAndBo } from './support/scene';
 
 withAstridAndBo();
 beforeAll(async () => {
@@ -30,6 +30,11 @@ async function signOut(): Promise<void> {
 
 async function token(): Promise<string> {
   return bo.page.evaluate(() => (JSON.parse(localStorage.getItem('folkmoot.session') ?? '{}') as { token: string }).token);
+}
+
+/** The keys of what this browser keeps with these words in it. */
+async function kept(words: string): Promise<string[]> {
+  return bo.page.evaluate((wanted) => Object.entries(localStorage).flatMap(([key, value]) => (`${key} ${String(value)}`.includes(wanted) ? key : [])), words);
 }
 
 async function statusOf(session: string): Promise<number> {
@@ -68,6 +73,62 @@ describe('signing out', () => {
     await signOut();
     await other.getByText('You were signed out').waitFor();
     await other.close();
+  });
+
+  it('without_a_network_ends_the_session_at_the_server_once_there_is_one_again', async () => {
+    const session = await token();
+    await bo.context.setOffline(true);
+    await bo.page.locator('[data-connection="offline"]').waitFor({ state: 'attached' });
+    await signOut();
+    expect(await statusOf(session)).toBe(200);
+    await bo.context.setOffline(false);
+    await expect.poll(() => statusOf(session)).toBe(401);
+    await expect.poll(() => kept(session)).toEqual([]);
+  });
+
+  it('without_a_network_ends_the_session_at_the_next_start_and_signs_nobody_in', async () => {
+    const session = await token();
+    const ending = '**/api/v1/sessions/current';
+    await bo.context.route(ending, (route) => route.abort());
+    await signOut();
+    await bo.page.goto('about:blank');
+    await bo.context.unroute(ending);
+    expect(await statusOf(session)).toBe(200);
+    await bo.page.goto(server.url);
+    await bo.page.getByLabel('User name').waitFor();
+    expect(await bo.page.locator('#composer').count()).toBe(0);
+    await expect.poll(() => statusOf(session)).toBe(401);
+    await expect.poll(() => kept(session)).toEqual([]);
+  });
+
+  it('is_told_to_a_server_that_is_too_busy_until_it_has_heard', async () => {
+    const session = await token();
+    let refusals = 0;
+    await bo.context.route('**/api/v1/sessions/current', async (route) => {
+      refusals += 1;
+      if (refusals > 2) await route.continue();
+      else await route.fulfill({ status: 503, body: '' });
+    });
+    await signOut();
+    await expect.poll(() => statusOf(session)).toBe(401);
+    await expect.poll(() => kept(session)).toEqual([]);
+    await bo.context.unroute('**/api/v1/sessions/current');
+  });
+
+  it('leaves_nothing_of_what_others_said_and_drafts_still_answer_it', async () => {
+    await astrid.say('A word of mine alone.');
+    await bo.message('A word of mine').waitFor();
+    await bo.act('A word of mine', 'Reply');
+    await bo.composer.fill('My answer to it.');
+    await bo.page.getByText('Replying to Astrid Holm').waitFor();
+    await signOut();
+    expect(await kept('A word of mine')).toEqual([]);
+    expect(await kept('Astrid')).toEqual([]);
+    await bo.signIn(server.url, 'bo', PASSWORD);
+    await bo.page.getByText('Replying to Astrid Holm').waitFor();
+    await expect.poll(() => bo.page.locator('form .answering').textContent()).toContain('A word of mine alone.');
+    await bo.composer.press('Enter');
+    await astrid.message('My answer to it').getByRole('button', { name: /Go to the message by/ }).waitFor();
   });
 
   it('leaves_who_has_signed_in_meanwhile_signed_in_when_a_tab_hears_late_of_it', async () => {

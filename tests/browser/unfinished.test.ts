@@ -110,6 +110,27 @@ describe('an edit that is being made', () => {
   });
 });
 
+describe('an edit of a message that a moderator deletes', () => {
+  const field = () => bo.page.getByRole('textbox', { name: 'Edit message' });
+
+  it('ends_and_what_was_written_can_be_copied', async () => {
+    await bo.say('Not for this room.');
+    await bo.act('Not for this room', 'Edit');
+    await field().fill('Better for this room.');
+    await astrid.act('Not for this room', 'Delete');
+    await astrid.page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await bo.page.getByText('The message that you were changing was deleted.').waitFor();
+    expect(await field().count()).toBe(0);
+    await bo.message('This message was deleted').waitFor();
+    await bo.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    await bo.page.locator('[data-toast]').getByRole('button', { name: 'Copy text' }).click();
+    await expect.poll(() => bo.page.evaluate(() => navigator.clipboard.readText())).toBe('Better for this room.');
+    await bo.page.reload();
+    await bo.message('This message was deleted').waitFor();
+    expect(await field().count()).toBe(0);
+  });
+});
+
 describe('an edit that is being made in one of two tabs', () => {
   it('is_kept_through_a_reload_and_over_in_both_once_it_is_saved', async () => {
     await astrid.act('No typo in here', 'Edit');

@@ -15,14 +15,18 @@ const keep = new Keep(browserStorage());
 const session = keep.session();
 /** The chat: asked for at once by whoever is signed in, and by everybody else while they type their name. */
 const loadShell = () => import('./ui/Shell.svelte');
+/** The other way round. */
+const loadEntrance = () => import('./ui/entrance/SignIn.svelte');
 if (session) {
   ask(keep, session, location.pathname);
   void loadShell().catch(() => undefined);
-}
+  // With a worker all is at hand, and nothing on its way is kept waiting.
+  if (navigator.serviceWorker?.controller) import('./text/markdown').catch(() => undefined);
+} else void loadEntrance().catch(() => undefined);
 const language = languageOf(keep.preference('language'), navigator.languages);
 // On its way beside the client; where it does not come, the client speaks English.
 fetchStrings(language)?.catch(() => undefined);
-void import('./start').then(({ start }) => start(target, keep, language, loadShell));
+void import('./start').then(({ start }) => start(target, keep, language, { loadShell, loadEntrance }));
 
 // The development server changes its files under the worker's feet.
 if (import.meta.env.PROD && 'serviceWorker' in navigator) {

@@ -6,12 +6,16 @@ import { loadStrings, type Language } from './i18n';
 import type { Keep } from './net/keep';
 import App from './ui/App.svelte';
 
-type LoadShell = () => Promise<typeof import('./ui/Shell.svelte')>;
+/** The two halves of the client, of which one is shown at a time. */
+export interface Halves {
+  loadShell: () => Promise<typeof import('./ui/Shell.svelte')>;
+  loadEntrance: () => Promise<typeof import('./ui/entrance/SignIn.svelte')>;
+}
 
-export async function start(target: Element, keep: Keep, language: Language, loadShell: LoadShell): Promise<void> {
+export async function start(target: Element, keep: Keep, language: Language, halves: Halves): Promise<void> {
   await loadStrings(language);
-  mount(App, { target, props: { keep, loadShell } });
+  mount(App, { target, props: { keep, ...halves } });
   // What fails here is asked for again, with words, by the page that needs it.
   const whenIdle = window.requestIdleCallback ?? ((run: () => void) => setTimeout(run));
-  whenIdle(() => void loadShell().catch(() => undefined));
+  whenIdle(() => [halves.loadShell, halves.loadEntrance].forEach((load) => void load().catch(() => undefined)));
 }

@@ -3,10 +3,11 @@
 
 import { flushSync } from 'svelte';
 
-import { Archive, ARCHIVED_MESSAGES_MAX, type ArchivedRoom } from '../net/archive';
+import { ANSWER_MS_MAX, Archive, ARCHIVED_MESSAGES_MAX, type ArchivedRoom } from '../net/archive';
 import type { Keep, KeptSession } from '../net/keep';
 import type { OutboxEntry, OutboxFile } from '../net/outbox';
 import type { Subscribed } from '../net/socket';
+import { within } from '../net/within';
 import { followed, FOLLOWED_MAX } from '../model/follow';
 import { applyRoomEvent, applyUserEvent, listed, read, refreshed, withRoom, without, type Rooms } from '../model/rooms';
 import { asRoomEvent, asUserEvent, type RoomEvent, type UserEvent } from '../protocol/events';
@@ -40,6 +41,8 @@ export interface ChatListener {
   arrived(event: Extract<RoomEvent, { type: 'message' }>, view: RoomView): void;
   /** Something asked for a moment ago did not work. */
   failed(failure: unknown): void;
+  /** The browser refuses to keep what is read, or does not answer. */
+  keepsNothing(): void;
   /** How somebody is called whose account was deleted. */
   nameless(): string;
   /** The person is not in the room any more; `reason` as far as the server gave one. */
@@ -84,6 +87,7 @@ export class Chat {
   #archiving: ReturnType<typeof setTimeout> | undefined;
   #relisting: ReturnType<typeof setInterval> | undefined;
   #open: RoomId | undefined;
+  #isStopped = false;
 
   constructor(endpoint: string, session: KeptSession, keep: Keep, listener: ChatListener) {
     this.setProfile(session.user);
@@ -117,14 +121,16 @@ export class Chat {
   async start(): Promise<void> {
     this.sender.restore();
     const glimpse = takeGlimpse();
-    const archived = await this.#archive.load();
-    this.#showKept(archived);
-    this.loaded = archived.length > 0;
+    const loading = this.#archive.load();
+    const archived = await within(ANSWER_MS_MAX, loading);
+    if (this.#isStopped) return;
+    if (archived === undefined) this.#listener.keepsNothing();
+    this.#showKept(archived ?? []);
+    this.loaded = this.rooms.size > 0;
     this.#follow();
-    void glimpse?.then((room) => {
-      // The list of the server says more.
-      if (room && !this.loaded) this.#showKept([{ ...room, view: this.#named(room.view) }]);
-    });
+    // The list of the server says more.
+    void glimpse?.then((room) => room && !this.loaded && this.#showKept([{ ...room, view: this.#named(room.view) }]));
+    void loading.then((late) => late && archived === undefined && !this.loaded && this.#showKept(late));
     this.link.start();
     this.#relisting = setInterval(() => {
       if (this.link.isOnline && this.rooms.size > FOLLOWED_MAX) void this.list();
@@ -132,13 +138,12 @@ export class Chat {
   }
 
   #showKept(kept: readonly ArchivedRoom[]): void {
-    for (const { view, messages } of kept) {
-      this.rooms = withRoom(this.rooms, view);
-      this.conversation(view).addArchived(messages);
-    }
+    this.rooms = new Map([...this.rooms, ...kept.map(({ view }) => [view.id, view] as const)]);
+    for (const { view, messages } of kept) if (messages.length > 0) this.conversation(view).addArchived(messages);
   }
 
   async stop(forget: boolean): Promise<void> {
+    this.#isStopped = true;
     clearInterval(this.#relisting);
     clearTimeout(this.#archiving);
     this.#inbox.stop();
@@ -260,6 +265,7 @@ export class Chat {
     const missing = [...this.rooms.values()].filter(({ id }) => !present.has(id));
     for (const { id } of missing) if (!hasMoved(id)) this.drop(id);
     for (const view of views) this.#meetEpoch(view);
+    const before = this.rooms;
     this.rooms = listed(this.rooms, [...views, ...missing.filter(({ id }) => this.rooms.has(id))]);
     this.loaded = true;
     this.people.meet(views.flatMap((view) => view.peer ?? []));
@@ -272,7 +278,8 @@ export class Chat {
       const conversation = this.#conversations.get(view.id);
       if (view.id === this.#open && view.unread > 0 && !isLooking()) conversation?.leftOffAt(view.read_seq);
       conversation?.extendTo(view.last_seq);
-      this.#note(view.id);
+      // All of thousands of rooms would be written anew once a minute.
+      if (view !== before.get(view.id)) this.#note(view.id);
     }
     this.#follow();
   }

@@ -17,6 +17,9 @@ const ROW_HEIGHT_ESTIMATE = 44;
 /** Pages are asked for once scrolling has settled this long, so that a dragged scroll bar does not ask for every page. */
 const SETTLE_MS = 60;
 
+/** Messages of a room that are held at once: a hundred screens. A tab may be open for weeks. */
+const HELD_MAX = 2_000;
+
 /** Where the list was left: at the newest message, or with a message's top at a distance from the view's top. */
 export type Anchor = 'end' | { seq: number; delta: number };
 
@@ -79,6 +82,7 @@ export class Conversation {
     if (event.type === 'deleted' && this.replyTo?.seq === event.seq) this.replyTo = undefined;
     if (event.type === 'pinned' || event.type === 'edited' || event.type === 'deleted' || event.type === 'expired') this.pinsVersion += 1;
     if (this.timeline.apply(event, this.#me)) this.version += 1;
+    this.#letGo();
     if (event.type === 'message' && this.typists.has(event.user)) {
       this.typists = noticed(this.typists, event.user, event.name, false, performance.now());
     }
@@ -168,6 +172,7 @@ export class Conversation {
       // Without any message the room keeps none of those asked for.
       this.timeline.keepFrom(reply.first_seq === 0 ? page.to + 1 : reply.first_seq);
       this.timeline.addPage(reply.messages);
+      this.#letGo();
       this.loadFailed = this.timeline.missing(range, 1)?.from === range.from;
     } catch {
       this.loadFailed = true;
@@ -176,6 +181,11 @@ export class Conversation {
       this.version += 1;
     }
     if (!this.loadFailed) void this.#fetch();
+  }
+
+  #letGo(): void {
+    const { lastSeq } = this.timeline;
+    this.timeline.letGo(this.#wanted ?? { from: lastSeq, to: lastSeq }, HELD_MAX);
   }
 
   #applyMembership(event: Exclude<RoomEvent, { type: 'typing' }>): void {

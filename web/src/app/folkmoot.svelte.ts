@@ -2,7 +2,7 @@
 
 import { getContext, setContext } from 'svelte';
 
-import { changePassword, deleteAccount, resetPassword, setPicture, setupState, setUp, signIn, signOut, signUp, Unreachable, type Credentials } from '../net/http';
+import { changePassword, deleteAccount, resetPassword, setPicture, setupState, setUp, signIn, signUp, Unreachable, type Credentials } from '../net/http';
 import { saysEnded, type Keep, type KeptSession } from '../net/keep';
 import { titleOf } from '../model/rooms';
 import { NoReply } from '../protocol/errors';
@@ -10,8 +10,11 @@ import type { AccountDelete, Attachment, LeaveReason, MemberView, MessageView, P
 import { plain } from '../text/plain';
 import { Brand } from './brand.svelte';
 import { Chat } from './chat.svelte';
+import { Endings } from './endings';
+import { Formatter } from './formatter.svelte';
 import { HeldKeys } from './held_keys';
 import { Notifier } from './notifier';
+import { isOutdated } from './outdated';
 import { Preferences } from './preferences.svelte';
 import { Router } from './router.svelte';
 
@@ -34,8 +37,8 @@ export type Overlay =
 /** What just happened, told in a corner. */
 export interface Toast {
   text: string;
-  /** The way back, or on. */
-  action?: { label: string; run: () => void | Promise<void> };
+  /** The way back, or on. If it says that it failed, it is offered again. */
+  action?: { label: string; run: () => unknown };
   /** Until it is dismissed: news that must not be missed. */
   stays?: boolean;
 }
@@ -59,6 +62,7 @@ export class Folkmoot {
   readonly router = new Router(() => ([this.overlay, this.card] = [undefined, undefined]));
   readonly notifier: Notifier;
   readonly heldKeys = new HeldKeys();
+  readonly formatter = new Formatter((failed) => this.#onFormatter(failed));
   chat = $state.raw<Chat>();
   overlay = $state.raw<Overlay>();
   panel = $state<Panel>('none');
@@ -75,6 +79,7 @@ export class Folkmoot {
   /** Of this tab. What is kept is that of the tab that signed in last, or none where the browser keeps nothing. */
   #session: KeptSession | undefined;
   #isLeaving = false;
+  readonly #endings: Endings;
   /** Why the person has to sign in again, if the server said so. */
   signedOutByServer = $state(false);
 
@@ -82,6 +87,7 @@ export class Folkmoot {
     this.keep = keep;
     this.preferences = new Preferences(keep);
     this.brand = new Brand(keep);
+    this.#endings = new Endings(keep);
     this.notifier = new Notifier((room, seq) => this.router.go({ name: 'room', room, seq }));
     window.addEventListener('storage', (event) => this.#onStorage(event));
     const session = keep.session();
@@ -159,8 +165,11 @@ export class Folkmoot {
     if (session) this.keep.endSession(session);
     const ended = this.#end(true);
     this.router.go({ name: 'home' });
-    // Behind nothing: the page may be closed now. The token is forgotten here also where the server is not reached.
-    if (session) await signOut(session.token).catch(() => undefined);
+    if (session) {
+      this.keep.forgetQuotes(session.user.id);
+      // Behind nothing: the page may be closed now.
+      this.#endings.end(session.token);
+    }
     await ended;
   }
 
@@ -178,6 +187,24 @@ export class Folkmoot {
       this.notice = this.explain(failure);
       return false;
     }
+  }
+
+  /** A part that cannot be fetched, because the network is gone, is told like everything that did not work, and closed. */
+  part<T>(loading: Promise<T>, close: () => void): Promise<T> {
+    return loading.catch(() => {
+      close();
+      this.heldKeys.forget();
+      this.notice = this.strings.part_missing;
+      void this.lookForUpdate();
+      return new Promise<T>(() => undefined);
+    });
+  }
+
+  /** Something did not come: if it is because the server has a newer client, only that one helps. */
+  async lookForUpdate(): Promise<void> {
+    if (!(await isOutdated())) return;
+    const { outdated, reload } = this.strings;
+    this.toast = { text: outdated, action: { label: reload, run: () => location.reload() }, stays: true };
   }
 
   explain(failure: unknown): string {
@@ -210,10 +237,19 @@ export class Folkmoot {
       },
       failed: (failure) => (this.notice = this.explain(failure)),
       roomGone: (view, reason) => this.#onRoomGone(view, reason),
+      keepsNothing: () => (this.toast = { text: this.strings.keeps_nothing }),
       nameless: () => this.strings.deleted_account,
     });
     this.chat = chat;
     void chat.start();
+  }
+
+  #onFormatter(failed: boolean): void {
+    const { unformatted } = this.strings;
+    if (failed) {
+      this.notice = unformatted;
+      void this.lookForUpdate();
+    } else if (this.notice === unformatted) this.notice = '';
   }
 
   #onRoomGone(view: RoomView, reason: LeaveReason | undefined): void {
@@ -233,7 +269,7 @@ export class Folkmoot {
   }
 
   async #onTokenRejected(session: KeptSession): Promise<void> {
-    if (this.#isLeaving) return;
+    if (this.#isLeaving || this.#session !== session) return;
     this.keep.endSession(session);
     this.signedOutByServer = true;
     // What was loaded stays archived: the same person signs in again in a moment.

@@ -4,10 +4,13 @@
 import type { ArchivedRoom } from '../net/archive';
 import { archiveOf, type Keep, type KeptSession } from '../net/keep';
 import { parseRoute } from '../model/route';
+import { isOnlyWords } from '../text/only_words';
 import type { MessageView, RoomId, RoomView } from '../protocol/generated/chat';
 
 /** More than the tallest screen shows. */
 const MESSAGES = 50;
+/** What most screens show of it. */
+const SEEN_FIRST = 30;
 
 let asked: Promise<ArchivedRoom | undefined> | undefined;
 
@@ -35,6 +38,8 @@ async function look({ token, user }: KeptSession, room: RoomId): Promise<Archive
     get<RoomView>(path, token),
     get<{ messages: MessageView[] }>(`${path}/messages?limit=${MESSAGES}`, token),
   ]);
+  // Behind the chat itself it would be late.
+  if (page.messages.slice(-SEEN_FIRST).some(({ body }) => !isOnlyWords(body))) import('../text/markdown').catch(() => undefined);
   return { view, messages: page.messages };
 }
 

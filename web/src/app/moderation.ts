@@ -21,7 +21,7 @@ export async function removeMember(folkmoot: Folkmoot, chat: Chat, removal: Remo
   const text = folkmoot.strings;
   folkmoot.toast = {
     text: action === 'kick' ? text.was_kicked(name) : text.was_banned(name),
-    action: { label: text.undo, run: () => void folkmoot.attempt(bringBack(chat, removal)) },
+    action: { label: text.undo, run: () => folkmoot.attempt(bringBack(chat, removal)) },
   };
 }
 
@@ -35,7 +35,7 @@ export async function blockPerson(folkmoot: Folkmoot, chat: Chat, user: UserId, 
   await blockUser(chat, user, true);
   folkmoot.toast = {
     text: folkmoot.strings.was_blocked(name),
-    action: { label: folkmoot.strings.undo, run: () => void folkmoot.attempt(blockUser(chat, user, false)) },
+    action: { label: folkmoot.strings.undo, run: () => folkmoot.attempt(blockUser(chat, user, false)) },
   };
 }
 
@@ -44,6 +44,6 @@ export async function hideConversation(folkmoot: Folkmoot, chat: Chat, view: Roo
   const { peer } = view;
   folkmoot.toast = {
     text: folkmoot.strings.direct_hidden(titleOf(view)),
-    ...(peer ? { action: { label: folkmoot.strings.undo, run: () => void folkmoot.attempt(openDirect(chat, peer.id)) } } : {}),
+    ...(peer ? { action: { label: folkmoot.strings.undo, run: () => folkmoot.attempt(openDirect(chat, peer.id)) } } : {}),
   };
 }

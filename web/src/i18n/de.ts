@@ -28,6 +28,9 @@ export const de: Strings = {
   setup_needed: 'Dieser Server hat noch niemanden, der ihn verwaltet. Wer das tun soll, öffnet den Link, den der Server beim Start ausgegeben hat.',
   demo_note: 'Das ist eine Demo: Alle, denen du hier begegnest, sind Bots, außer anderen Gästen. Denk dir einen Namen und ein Passwort aus und sieh dich um.',
   part_missing: 'Dieser Teil der Seite konnte nicht geladen werden.',
+  unformatted: 'Die Formatierung konnte noch nicht geladen werden: Nachrichten stehen so da, wie sie getippt wurden.',
+  outdated: 'Folkmoot wurde aktualisiert. Lade die Seite neu; Entwürfe bleiben erhalten.',
+  reload: 'Neu laden',
   rooms: 'Räume',
   direct_messages: 'Direktnachrichten',
   create_room: 'Raum anlegen',
@@ -424,4 +427,6 @@ export const de: Strings = {
   blocked_hint: 'Sie können dir keine Direktnachrichten schreiben. In Räumen siehst du sie wie bisher.',
   error_generic: (detail) => `Das hat nicht geklappt: ${detail}`,
   error_offline: 'Keine Verbindung. Versuche es, sobald sie wieder steht.',
+  keeps_nothing: 'Dieser Browser speichert nichts für Folkmoot: Ohne Netz wird nicht gezeigt, was du gelesen hast.',
+  edited_is_gone: 'Die Nachricht, die du gerade geändert hast, wurde gelöscht.',
 };

@@ -29,6 +29,9 @@ export const en = {
   setup_needed: 'This server has no administrator yet. To become the first one, open the link that the server printed when it was started.',
   demo_note: 'This is a demo: everybody you meet here is a bot, except other guests. Make up a name and a password, and look around.',
   part_missing: 'This part of the page could not be loaded.',
+  unformatted: 'Formatting could not be loaded yet: messages are shown as they were typed.',
+  outdated: 'Folkmoot was updated. Reload the page to go on; drafts are kept.',
+  reload: 'Reload',
   // Rooms
   rooms: 'Rooms',
   direct_messages: 'Direct messages',
@@ -435,6 +438,8 @@ export const en = {
   // Errors
   error_generic: (detail: string) => `That did not work: ${detail}`,
   error_offline: 'You are not connected. Try again when the connection is back.',
+  keeps_nothing: 'This browser keeps nothing for Folkmoot: without a network, what you have read is not shown.',
+  edited_is_gone: 'The message that you were changing was deleted.',
 };
 
 type Widened<T> = { [K in keyof T]: T[K] extends string ? string : T[K] };

@@ -28,6 +28,9 @@ export const es: Strings = {
   setup_needed: 'Este servidor aún no tiene administrador. Para serlo, abre el enlace que el servidor mostró al arrancar.',
   demo_note: 'Esto es una demo: salvo otros invitados, todos aquí son bots. Invéntate un nombre y una contraseña y echa un vistazo.',
   part_missing: 'No se pudo cargar esta parte de la página.',
+  unformatted: 'El formato aún no se pudo cargar: los mensajes se muestran tal como se escribieron.',
+  outdated: 'Folkmoot se actualizó. Recarga la página; los borradores se conservan.',
+  reload: 'Recargar',
   rooms: 'Salas',
   direct_messages: 'Mensajes directos',
   create_room: 'Crear sala',
@@ -421,4 +424,6 @@ export const es: Strings = {
   blocked_hint: 'No pueden escribirte en privado. En las salas las ves como antes.',
   error_generic: (detail) => `No funcionó: ${detail}`,
   error_offline: 'No hay conexión. Inténtalo de nuevo cuando vuelva.',
+  keeps_nothing: 'Este navegador no guarda nada para Folkmoot: sin red no se muestra lo que has leído.',
+  edited_is_gone: 'El mensaje que estabas cambiando fue eliminado.',
 };

@@ -29,6 +29,9 @@ export const fr: Strings = withFrenchSpaces({
   setup_needed: 'Ce serveur n’a pas encore d’administrateur. Pour être le premier, ouvrez le lien que le serveur a affiché à son démarrage.',
   demo_note: 'Ceci est une démo : hormis les autres visiteurs, tout le monde ici est un robot. Inventez un nom et un mot de passe, et regardez autour de vous.',
   part_missing: 'Cette partie de la page n’a pas pu être chargée.',
+  unformatted: 'La mise en forme n’a pas encore pu être chargée : les messages apparaissent tels qu’ils ont été tapés.',
+  outdated: 'Folkmoot a été mis à jour. Rechargez la page ; les brouillons sont conservés.',
+  reload: 'Recharger',
   rooms: 'Salons',
   direct_messages: 'Messages directs',
   create_room: 'Créer un salon',
@@ -422,4 +425,6 @@ export const fr: Strings = withFrenchSpaces({
   blocked_hint: 'Elles ne peuvent pas vous écrire en privé. Dans les salons, rien ne change.',
   error_generic: (detail) => `Cela n’a pas fonctionné : ${detail}`,
   error_offline: 'Pas de connexion. Réessayez quand elle sera rétablie.',
+  keeps_nothing: 'Ce navigateur ne garde rien pour Folkmoot : sans réseau, ce que vous avez lu n’est pas affiché.',
+  edited_is_gone: 'Le message que vous modifiiez a été supprimé.',
 } satisfies Strings);

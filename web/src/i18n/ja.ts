@@ -25,6 +25,9 @@ export const ja: Strings = {
   setup_needed: 'このサーバーにはまだ管理者がいません。最初の管理者になるには、サーバーが起動時に表示したリンクを開いてください。',
   demo_note: 'これはデモです。ほかのゲスト以外は全員ボットです。名前とパスワードを自由に決めて、中を見てみてください。',
   part_missing: 'ページのこの部分を読み込めませんでした。',
+  unformatted: '書式をまだ読み込めないため、メッセージは入力されたままの形で表示されます。',
+  outdated: 'Folkmoot が更新されました。ページを再読み込みしてください。下書きは残ります。',
+  reload: '再読み込み',
   rooms: 'ルーム',
   direct_messages: 'ダイレクトメッセージ',
   create_room: 'ルームを作成',
@@ -413,4 +416,6 @@ export const ja: Strings = {
   blocked_hint: 'あなたに直接書くことはできません。ルームではこれまでどおり表示されます。',
   error_generic: (detail) => `うまくいきませんでした：${detail}`,
   error_offline: '接続されていません。接続が戻ってからもう一度お試しください。',
+  keeps_nothing: 'このブラウザーは Folkmoot のデータを保存しません。ネットワークがないと、読んだ内容は表示されません。',
+  edited_is_gone: '編集していたメッセージは削除されました。',
 };

@@ -3,7 +3,8 @@
 
 export class Heights {
   #count = 0;
-  #capacity = 1024;
+  /** Small: somebody in thousands of rooms has as many of these. */
+  #capacity = 16;
   #heights = new Float64Array(this.#capacity);
   #tree = new Float64Array(this.#capacity + 1);
   readonly #estimate: number;

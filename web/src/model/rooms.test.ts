@@ -57,6 +57,12 @@ describe('rooms', () => {
     expect(read(state, 'r', 5, 0)).toBe(state);
   });
 
+  it('are_the_same_values_where_a_listing_says_nothing_new', () => {
+    const state = rooms(view({ last_seq: 3, offset: 3 }), view({ id: 's' }));
+    const next = listed(state, [view({ last_seq: 3, offset: 3 }), view({ id: 's', topic: 'new' })]);
+    expect([next.get('r') === state.get('r'), next.get('s')?.topic]).toEqual([true, 'new']);
+  });
+
   it('keeps_as_read_what_was_read_while_an_answer_was_on_its_way', () => {
     const state = read(rooms(view({ last_seq: 4, unread: 4, mentions: 1, offset: 4 })), 'r', 4, 0);
     const stale = view({ last_seq: 5, unread: 5, mentions: 1, offset: 5 });

@@ -26,10 +26,15 @@ export function refreshed(rooms: Rooms, view: RoomView): Rooms {
 /** What was read here while the server's answer was on its way stays read: the cursor never moves back. */
 function newer(known: RoomView, view: RoomView): RoomView {
   if (known.epoch !== view.epoch) return view;
-  if (known.offset > view.offset) return known;
+  if (known.offset > view.offset || isSame(known, view)) return known;
   if (known.read_seq <= view.read_seq) return view;
   const unread = Math.max(0, view.last_seq - known.read_seq);
   return { ...view, read_seq: known.read_seq, unread, mentions: unread === 0 ? 0 : view.mentions };
+}
+
+/** Both come from the same server, so that what says the same is written the same. */
+function isSame(known: RoomView, view: RoomView): boolean {
+  return known.offset === view.offset && JSON.stringify(known) === JSON.stringify(view);
 }
 
 export function withRoom(rooms: Rooms, view: RoomView): Rooms {

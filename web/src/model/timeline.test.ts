@@ -76,6 +76,32 @@ describe('timeline', () => {
     expect(timeline.at(1)).toMatchObject({ deleted: true, body: '' });
   });
 
+  it('never_brings_a_deleted_message_back_by_the_late_answer_to_an_edit', () => {
+    const timeline = new Timeline('r', 1);
+    timeline.addPage([message(1)]);
+    timeline.apply({ type: 'deleted', room: 'r', seq: 1, by: 'u', at: 9 }, ME);
+    timeline.apply({ type: 'edited', room: 'r', seq: 1, body: 'new', edited_at: 8, mentions: ['v'] }, ME);
+    expect(timeline.at(1)).toMatchObject({ deleted: true, body: '', mentions: [] });
+  });
+
+  it('holds_what_is_near_and_what_is_new_of_a_long_room_and_asks_for_the_rest_again', () => {
+    const timeline = new Timeline('r', 0);
+    const counts: number[] = [];
+    for (let seq = 1; seq <= 5_000; seq += 1) {
+      timeline.apply({ ...arrives(seq), ...(seq === 900 ? { reply_to: { seq: 10, user: 'u', name: 'u', body: 'm10' } } : {}) }, ME);
+      timeline.letGo({ from: 100, to: 130 }, 1_000);
+      counts.push(timeline.heldCount);
+    }
+    expect(Math.max(...counts)).toBeLessThanOrEqual(1_000);
+    expect([timeline.at(100)?.seq, timeline.at(130)?.seq, timeline.at(5_000)?.seq, timeline.at(2_500)]).toEqual([100, 130, 5_000, undefined]);
+    expect(timeline.newest(200)).toHaveLength(200);
+    expect(timeline.missing({ from: 2_500, to: 2_520 }, 100)).toEqual({ from: 2_500, to: 2_520 });
+    // An answer that is not held counts until it is deleted.
+    expect([timeline.at(900), timeline.grownFrom(10)?.count, timeline.isWholeAfter(10)]).toEqual([undefined, 1, false]);
+    timeline.apply({ type: 'deleted', room: 'r', seq: 900, by: 'u', at: 9 }, ME);
+    expect(timeline.grownFrom(10)).toBeUndefined();
+  });
+
   it('forgets_what_the_room_keeps_no_longer_and_never_asks_for_it', () => {
     const timeline = new Timeline('r', 5);
     timeline.addPage([message(1), message(2), message(3)]);

@@ -138,14 +138,28 @@ export class Timeline {
     }
   }
 
+  /** Lets go of what is held beyond `most`, of all but the newest and those around what is looked at: it is fetched again once
+   *  it is looked at. Of answers the numbers stay, so that threads are counted as before. */
+  letGo({ from, to }: SeqRange, most: number): void {
+    if (this.#held.size <= most) return;
+    // Far fewer than may be held: it is not done again with the next message.
+    const around = Math.floor(most / 4);
+    for (const seq of this.#held.keys()) {
+      const isNear = seq >= from - around && seq <= to + around;
+      if (!isNear && seq <= this.#lastSeq - around) this.#held.delete(seq);
+    }
+    this.#whole = { from: 1, to: 0, generation: 0 };
+  }
+
   /** Returns whether anything visible changed. */
   apply(event: RoomEvent, me: UserId): boolean {
     switch (event.type) {
       case 'message':
         return this.#addMessage(messageOf(event));
       case 'edited':
-        return this.#change(event.seq, (message) => ({ ...message, body: event.body, edited_at: event.edited_at, mentions: event.mentions }));
+        return this.#change(event.seq, (message) => withBody(message, event));
       case 'deleted':
+        this.#answers.set(event.seq, undefined);
         return this.#change(event.seq, asDeleted);
       case 'reaction':
         return this.#change(event.seq, (message) => withReaction(message, event.emoji, event.on, event.user === me));
@@ -222,6 +236,11 @@ export function messageOf(event: Extract<RoomEvent, { type: 'message' }>): Messa
 function isNewer(held: MessageView, page: MessageView): boolean {
   if (held.deleted) return !page.deleted;
   return (held.edited_at ?? 0) > (page.edited_at ?? 0);
+}
+
+/** The answer to an edit may come after the news that the message was deleted. */
+function withBody(message: MessageView, { body, edited_at, mentions }: Extract<RoomEvent, { type: 'edited' }>): MessageView {
+  return message.deleted ? message : { ...message, body, edited_at, mentions };
 }
 
 function asDeleted(message: MessageView): MessageView {

@@ -3,6 +3,7 @@
 
 import type { MessageView, RoomId, RoomView, UserId } from '../protocol/generated/chat';
 import { archiveOf } from './keep';
+import { within } from './within';
 
 export interface ArchivedRoom {
   view: RoomView;
@@ -12,13 +13,19 @@ export interface ArchivedRoom {
 /** Newest messages kept per room; a screen shows about twenty. */
 export const ARCHIVED_MESSAGES_MAX = 200;
 
+/** A browser answers in milliseconds, or after its disk has woken; some never do, in private windows or once a tab is stuck. */
+export const ANSWER_MS_MAX = 1_000;
+
 const STORE = 'rooms';
 
 export class Archive {
   readonly #database: Promise<IDBDatabase>;
+  #isOpen = false;
 
   private constructor(database: Promise<IDBDatabase>) {
     this.#database = database;
+    // Every use awaits it; a refusal must not surface as an unhandled rejection before the first.
+    database.then(() => (this.#isOpen = true), () => undefined);
   }
 
   /** One database per user, so that two people at one browser never see each other's rooms. */
@@ -29,22 +36,22 @@ export class Archive {
       request.onsuccess = () => resolve(request.result);
       request.onerror = () => reject(request.error ?? new Error('storage refused'));
     });
-    // Every use awaits it; a refusal must not surface as an unhandled rejection before the first.
-    opening.catch(() => undefined);
     return new Archive(opening);
   }
 
-  /** Everything kept; nothing where the browser refuses storage. */
-  async load(): Promise<ArchivedRoom[]> {
+  /** Everything kept; undefined where the browser refuses storage. */
+  async load(): Promise<ArchivedRoom[] | undefined> {
     try {
       const store = await this.#store('readonly');
       return await settled<ArchivedRoom[]>(store.getAll());
     } catch {
-      return [];
+      return undefined;
     }
   }
 
   async put(rooms: ArchivedRoom[], removed: RoomId[]): Promise<void> {
+    // What waited for a browser that never answers would grow with every message.
+    if (!this.#isOpen) return;
     try {
       const store = await this.#store('readwrite');
       for (const room of rooms) store.put(room, room.view.id);
@@ -54,14 +61,14 @@ export class Archive {
     }
   }
 
-  /** Forgets everything: after signing out nothing readable stays behind. */
+  /** Forgets everything: after signing out nothing readable stays behind. Nobody waits for a browser that never answers. */
   async erase(): Promise<void> {
-    try {
-      const store = await this.#store('readwrite');
-      await settled(store.clear());
-    } catch {
-      // Nothing was kept.
-    }
+    await within(ANSWER_MS_MAX, this.#erase().catch(() => undefined));
+  }
+
+  async #erase(): Promise<void> {
+    const store = await this.#store('readwrite');
+    await settled(store.clear());
   }
 
   async #store(mode: IDBTransactionMode): Promise<IDBObjectStore> {

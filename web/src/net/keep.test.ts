@@ -87,6 +87,26 @@ describe('somebody whose account is deleted', () => {
   });
 });
 
+describe('signing out', () => {
+  it('leaves_the_numbers_of_what_drafts_answer_and_nothing_that_others_said', () => {
+    const shared = storage();
+    const keep = new Keep(shared);
+    keep.setAnswering('u', 'r', { seq: 7, user: 'v', name: 'V', body: 'said by another' });
+    keep.setAnswering('w', 'r', { seq: 8, user: 'v', name: 'V', body: 'said to another' });
+    keep.forgetQuotes('u');
+    expect(keep.answering('u', 'r')).toEqual({ seq: 7, user: 'v', name: '', body: '' });
+    expect(keep.answering('w', 'r')?.body).toBe('said to another');
+  });
+
+  it.each([['kept', storage()], ['forbidden', undefined]])('is_remembered_until_the_server_has_heard_where_storage_is_%s', (_what, shared) => {
+    const keep = new Keep(shared);
+    keep.setEnding('first', true);
+    keep.setEnding('second', true);
+    keep.setEnding('first', false);
+    expect([keep.endings(), keep.session()]).toEqual([['second'], undefined]);
+  });
+});
+
 describe('a session', () => {
   it('is_forgotten_once_it_has_ended', () => {
     const keep = new Keep(storage());

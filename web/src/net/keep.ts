@@ -33,6 +33,10 @@ export function editOf(user: UserId, room: RoomId): string {
   return `folkmoot.edit.${user}.${room}`;
 }
 
+function answeringOf(user: UserId, room: RoomId): string {
+  return `folkmoot.answering.${user}.${room}`;
+}
+
 /** Whether a change of the storage says that a session has ended. */
 export function saysEnded({ key, oldValue, newValue }: Pick<StorageEvent, 'key' | 'oldValue' | 'newValue'>, { token }: KeptSession): boolean {
   return key === SESSION && newValue === null && oldValue?.includes(token) === true;
@@ -56,6 +60,7 @@ const RECENT_ROOMS_MAX = 50;
 const SESSION = 'folkmoot.session';
 const BRANDING = 'folkmoot.branding';
 const BEEN_HERE = 'folkmoot.been-here';
+const ENDING = 'folkmoot.ending.';
 
 export class Keep {
   readonly #storage: KeyValue | undefined;
@@ -79,6 +84,15 @@ export class Keep {
   /** Forgets a session. If another tab has signed in meanwhile, that one's stays. */
   endSession({ token }: KeptSession): void {
     if (this.session()?.token === token) this.setSession(undefined);
+  }
+
+  /** Tokens of sessions that were ended here, and of which the server has not heard that. They sign nobody in. */
+  endings(): string[] {
+    return this.#keys().flatMap((key) => (key.startsWith(ENDING) ? key.slice(ENDING.length) : []));
+  }
+
+  setEnding(token: string, waits: boolean): void {
+    this.#write(ENDING + token, waits || undefined);
   }
 
   /** Whether anybody was ever signed in at this browser. */
@@ -119,12 +133,20 @@ export class Keep {
 
   /** The message that a draft answers. */
   answering(user: UserId, room: RoomId): ReplyRef | undefined {
-    return this.#read<ReplyRef>(`folkmoot.answering.${user}.${room}`);
+    return this.#read<ReplyRef>(answeringOf(user, room));
   }
 
   setAnswering(user: UserId, room: RoomId, message: ReplyRef | undefined): void {
     const kept = message && { seq: message.seq, user: message.user, name: message.name, body: message.body };
-    this.#write(`folkmoot.answering.${user}.${room}`, kept);
+    this.#write(answeringOf(user, room), kept);
+  }
+
+  /** Of the messages that drafts answer only the numbers stay: what others said is not left behind. */
+  forgetQuotes(user: UserId): void {
+    for (const key of this.#keys().filter((each) => each.startsWith(answeringOf(user, '')))) {
+      const answered = this.#read<ReplyRef>(key);
+      this.#write(key, answered && { seq: answered.seq, user: answered.user, name: '', body: '' });
+    }
   }
 
   /** The rooms opened last, the latest first. */
@@ -196,7 +218,8 @@ export class Keep {
   }
 
   #keys(): string[] {
-    return Array.from({ length: this.#storage?.length ?? 0 }, (_, index) => this.#storage?.key(index) ?? '');
+    const kept = Array.from({ length: this.#storage?.length ?? 0 }, (_, index) => this.#storage?.key(index) ?? '');
+    return [...new Set([...kept, ...this.#refused.keys()])];
   }
 }
 

@@ -16,6 +16,8 @@ const MENTION = /^@([a-z0-9_.-]{1,31}[a-z0-9_])/i;
 
 /** Rendered bodies kept; a screen shows about twenty. */
 const CACHE_MAX = 2_000;
+/** A message is read on one screen. Its text could name millions of cells, each of them an element. */
+const CELLS_MAX = 2_000;
 
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
@@ -32,10 +34,18 @@ const mention: TokenizerAndRendererExtension = {
   renderer: (token) => `<span class="mention">${escaped(token.raw)}</span>`,
 };
 
+/** As many as a table that begins here would have, at most. */
+function cellsAt(source: string): number {
+  const lines = source.split(/\n[ \t]*\n/, 1)[0]?.split('\n') ?? [];
+  return ((lines[0] ?? '').split('|').length + 1) * lines.length;
+}
+
 const marked = new Marked({
   gfm: true,
   breaks: true,
   extensions: [mention],
+  // False is marked's own way, undefined is that there is none.
+  tokenizer: { table: (source) => (/^[^\n]*\|/.test(source) && cellsAt(source) > CELLS_MAX ? undefined : false) },
   renderer: {
     html: ({ text }) => escaped(text),
     // A message is part of a page with its own headings; a loud line in it is not one of them.
@@ -61,12 +71,21 @@ purifier.addHook('afterSanitizeAttributes', (node) => {
 
 const cache = new Map<string, string>();
 
+/** What is nested deeper than the parser goes, thousands of quotes in each other, is shown as it was typed. */
+function parsed(body: string): string {
+  try {
+    return marked.parse(body, { async: false });
+  } catch {
+    return `<p>${escaped(body)}</p>`;
+  }
+}
+
 /** HTML of a message body; `myName` marks mentions of the reader. */
 export function render(body: string, myName: string): string {
   const key = `${myName} ${body}`;
   const known = cache.get(key);
   if (known !== undefined) return known;
-  const html = purifier.sanitize(marked.parse(body, { async: false }), {
+  const html = purifier.sanitize(parsed(body), {
     ALLOWED_TAGS: TAGS,
     ALLOWED_ATTR: ATTRIBUTES,
     ALLOW_DATA_ATTR: false,
@@ -78,9 +97,4 @@ export function render(body: string, myName: string): string {
   if (cache.size >= CACHE_MAX) cache.delete(cache.keys().next().value ?? '');
   cache.set(key, marking);
   return marking;
-}
-
-/** One to three emoji and nothing else: shown larger. */
-export function isOnlyEmoji(body: string): boolean {
-  return /^(?:(?:\p{RGI_Emoji}|\p{Extended_Pictographic}️?)\s*){1,3}$/v.test(body);
 }

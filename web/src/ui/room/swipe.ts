@@ -6,6 +6,14 @@ const REACH_PX = 84;
 /** The first pixels decide what the finger wants. */
 const SLOP_PX = 12;
 
+/** Whether a finger that goes sideways there moves something inside the message: code with long lines, a wide table. */
+function scrollsSideways(target: EventTarget | null, within: HTMLElement): boolean {
+  for (let part = target instanceof Element ? target : null; part && part !== within; part = part.parentElement) {
+    if (part.scrollWidth > part.clientWidth && /auto|scroll/.test(getComputedStyle(part).overflowX)) return true;
+  }
+  return false;
+}
+
 export function swipeToReply(reply: () => void) {
   return (element: HTMLElement): (() => void) | undefined => {
     // A screen that no finger can touch is spared the listeners of each row.
@@ -25,8 +33,8 @@ export function swipeToReply(reply: () => void) {
       message.style.transform = '';
     };
 
-    element.addEventListener('touchstart', ({ touches }) => {
-      const touch = touches.length === 1 ? touches[0] : undefined;
+    element.addEventListener('touchstart', ({ touches, target }) => {
+      const touch = touches.length === 1 && !scrollsSideways(target, element) ? touches[0] : undefined;
       from = touch && { x: touch.clientX, y: touch.clientY };
       dragging = false;
     }, { signal, passive: true });
