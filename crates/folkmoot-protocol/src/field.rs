@@ -1,6 +1,8 @@
 //! Rules of single fields, as pure functions. Each error names the field and the rule or limit it
 //! breaks; lengths are characters unless the limit's name says bytes.
 
+use serde::{Deserialize, Deserializer};
+
 use crate::id::UnixMillis;
 use crate::limits;
 use crate::rpc::RpcError;
@@ -14,6 +16,18 @@ pub trait Checked {
     fn check(&self) -> Result<(), RpcError> {
         Ok(())
     }
+}
+
+/// Reads a field that may be absent: many clients write `null` for what they do not have.
+///
+/// # Errors
+/// It is neither `null` nor of its type.
+pub(crate) fn null_as_absent<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// Checks a field only when it is there.

@@ -35,6 +35,42 @@ fn decode_everything(bytes: &[u8]) {
     }
 }
 
+#[test]
+fn null_in_a_field_that_may_be_absent_is_its_absence() {
+    let decoded = |frame: &str| Format::Json.decode_commands(frame.as_bytes());
+    let subscription = [
+        "token",
+        "recover",
+        "epoch",
+        "offset",
+        "positioned",
+        "recoverable",
+        "join_leave",
+        "delta",
+        "tf",
+        "flag",
+    ];
+    for (request, needed, fields) in [
+        ("connect", r#""token":"t""#, &["subs", "name", "version", "headers"][..]),
+        ("subscribe", r#""channel":"c""#, &subscription),
+        ("history", r#""channel":"c""#, &["limit", "since", "reverse"]),
+    ] {
+        let absent =
+            decoded(&format!(r#"{{"id":1,"{request}":{{{needed}}}}}"#)).expect("it is one");
+        for field in fields {
+            let null = format!(r#"{{"id":1,"{request}":{{{needed},"{field}":null}}}}"#);
+            assert_eq!(decoded(&null).ok().as_ref(), Some(&absent), "{null}");
+        }
+    }
+    let message = |rest: &str| {
+        let data = format!(r#"{{"room":"0000000000007","key":"k","body":"b"{rest}}}"#);
+        Rpc::decode("message.send", data.as_bytes())
+    };
+    let nulls = message(r#","reply_to":null,"attachments":null"#);
+    assert!(nulls.is_ok(), "{nulls:?}");
+    assert_eq!(nulls, message(""));
+}
+
 fn from_hex(pair: &[u8]) -> u8 {
     let text = std::str::from_utf8(pair).expect("golden bytes are ASCII");
     u8::from_str_radix(text, 16).expect("golden bytes are hexadecimal")

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use althing::{
-    ActorError, ActorId, AskError, Context, Epoch, Node, NodeBuilder, Start, Timestamp, Wire, actor,
+    ActorError, ActorId, Context, Epoch, Node, NodeBuilder, Start, Timestamp, Wire, actor,
 };
 use althing_store::{
     Courier, CourierOptions, Memory, PostError, Posting, Reminder, RequestId, Retention, Saved,
@@ -42,15 +42,6 @@ impl Person {
             diary.heard.push(what);
             diary.at.push(now);
             diary.heard.len() as u64
-        })
-    }
-
-    /// As `hear`, with another type of reply.
-    #[wire(skip)]
-    async fn take(&mut self, request: RequestId, what: String) -> String {
-        self.saved.once(&request, |diary| {
-            diary.heard.push(what.clone());
-            what
         })
     }
 
@@ -221,21 +212,6 @@ fn a_request_that_comes_again_gets_its_reply_again_also_after_a_crash() {
             }
             world.crash(&node);
         }
-    });
-}
-
-#[test]
-fn a_request_that_is_asked_again_for_another_type_of_reply_is_refused_and_done_once() {
-    let (world, memory) = (World::new(15), Arc::new(Memory::new()));
-    let node = town(world.node("town"), &memory);
-    world.run(async {
-        let bob = node.get::<Person>("bob");
-        let request = || RequestId::new("b1b2");
-        assert_eq!(bob.hear(request(), "it".into()).await, Ok(1));
-        let refused = bob.take(request(), "it".into()).await.expect_err("it has no such reply");
-        assert!(matches!(refused, AskError::HandlerPanicked(_)), "{refused:?}");
-        assert_eq!(heard(&node, "bob", 1).await, texts(&["it"]));
-        assert_eq!(bob.hear(request(), "it".into()).await, Ok(1));
     });
 }
 

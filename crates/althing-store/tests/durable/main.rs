@@ -6,6 +6,7 @@ mod journaled;
 mod moved_changes;
 mod moved_letters;
 mod moved_reminders;
+mod other_replies;
 mod saved;
 mod taken_down;
 mod through;

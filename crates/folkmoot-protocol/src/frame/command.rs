@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::envelope::{deserialize_envelope, is_default};
 use super::payload;
+use crate::field::null_as_absent;
 
 /// One command of a client.
 #[derive(Clone, PartialEq, Message, Serialize)]
@@ -104,7 +105,7 @@ deserialize_envelope!(Command, head { id }, request: Request {
 pub struct ConnectRequest {
     /// The device's session token.
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub token: String,
     /// Custom data of the application.
     #[prost(bytes = "bytes", tag = "2")]
@@ -112,19 +113,19 @@ pub struct ConnectRequest {
     pub data: Bytes,
     /// Positions of server-side subscriptions to recover.
     #[prost(btree_map = "string, message", tag = "3")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub subs: BTreeMap<String, SubscribeRequest>,
     /// Name of the client software.
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub name: String,
     /// Version of the client software.
     #[prost(string, tag = "5")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub version: String,
     /// Emulated HTTP headers, from clients that cannot set real ones.
     #[prost(btree_map = "string, string", tag = "6")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub headers: BTreeMap<String, String>,
 }
 
@@ -134,23 +135,23 @@ pub struct ConnectRequest {
 pub struct SubscribeRequest {
     /// The channel; empty inside `ConnectRequest::subs`, where the key names it.
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub channel: String,
     /// Token of the subscription; membership decides here, so it is not used.
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub token: String,
     /// Whether the events after `offset` are wanted.
     #[prost(bool, tag = "3")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub recover: bool,
     /// Epoch in which `offset` counts.
     #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub epoch: String,
     /// Last offset the client has seen.
     #[prost(uint64, tag = "7")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub offset: u64,
     /// Custom data of the application.
     #[prost(bytes = "bytes", tag = "8")]
@@ -158,19 +159,19 @@ pub struct SubscribeRequest {
     pub data: Bytes,
     /// Whether the client wants positions.
     #[prost(bool, tag = "9")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub positioned: bool,
     /// Whether the client wants recovery.
     #[prost(bool, tag = "10")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub recoverable: bool,
     /// Whether the client wants join and leave pushes.
     #[prost(bool, tag = "11")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub join_leave: bool,
     /// Kind of deltas that the client would take.
     #[prost(string, tag = "12")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub delta: String,
     /// Filter over the tags of publications; refused by the chat, whose events have none.
     #[prost(message, optional, tag = "13")]
@@ -178,7 +179,7 @@ pub struct SubscribeRequest {
     pub tf: Option<FilterNode>,
     /// Bits of what the client can do or wants; see [`SubscribeRequest::REJECT_UNRECOVERED`].
     #[prost(int64, tag = "14")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub flag: i64,
 }
 
@@ -194,27 +195,27 @@ impl SubscribeRequest {
 pub struct FilterNode {
     /// `and`, `or`, `not`; empty in a comparison.
     #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub op: String,
     /// The tag that is compared.
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub key: String,
     /// How it is compared, such as `eq`.
     #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub cmp: String,
     /// With what it is compared.
     #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub val: String,
     /// With which of these, for `in` and `nin`.
     #[prost(string, repeated, tag = "5")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub vals: Vec<String>,
     /// What `and`, `or` and `not` are about.
     #[prost(message, repeated, tag = "6")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub nodes: Vec<Self>,
 }
 
@@ -264,11 +265,11 @@ pub struct PresenceStatsRequest {
 pub struct StreamPosition {
     /// Offset of the last event seen.
     #[prost(uint64, tag = "1")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub offset: u64,
     /// Epoch in which the offset counts.
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub epoch: String,
 }
 
@@ -281,7 +282,7 @@ pub struct HistoryRequest {
     pub channel: String,
     /// Largest number of events: 0 asks only for the position, a negative one for all there are.
     #[prost(int32, tag = "7")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub limit: i32,
     /// Where to start; absent: at the stream's beginning, or at its end in reverse.
     #[prost(message, optional, tag = "8")]
@@ -289,7 +290,7 @@ pub struct HistoryRequest {
     pub since: Option<StreamPosition>,
     /// Whether to walk from newer to older.
     #[prost(bool, tag = "9")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub reverse: bool,
 }
 
@@ -317,7 +318,7 @@ pub struct RpcRequest {
     pub data: Bytes,
     /// Name of the method.
     #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "is_default", deserialize_with = "null_as_absent")]
     pub method: String,
 }
 

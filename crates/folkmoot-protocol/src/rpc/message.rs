@@ -22,7 +22,11 @@ pub struct MessageSend {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Seq>,
     /// Files uploaded before.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "field::null_as_absent",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<Vec<AttachmentId>>"))]
     pub attachments: Vec<AttachmentId>,
 }
@@ -48,7 +52,11 @@ pub struct RoomPublish {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Seq>,
     /// Files uploaded before.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "field::null_as_absent",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     #[cfg_attr(feature = "typescript", ts(optional, as = "Option<Vec<AttachmentId>>"))]
     pub attachments: Vec<AttachmentId>,
 }

@@ -22,6 +22,9 @@ use crate::storage::{AttachmentId, DeviceId, UserId};
 
 /// A piece may wait for the one before it, and the last one for the disk and its picture.
 const ANSWER_MAX: Duration = PIECE_TIME_MAX.saturating_add(Duration::from_secs(60));
+/// A piece that brings so much is not counted: twenty smaller ones a second are allowed, and a client
+/// makes smaller ones only where its line is slower than that.
+const UNCOUNTED_BYTES: usize = 64 * 1024;
 /// It is made again in a moment.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
@@ -136,12 +139,19 @@ pub(crate) async fn append(
     place: Place,
     piece: impl Future<Output = Result<Bytes, RpcError>>,
 ) -> Result<UploadProgress, RpcError> {
+    by.count(|limits| &limits.questions)?;
     let uploads = by.server.uploads(by.user);
     if !uploads.knows(id).await.map_err(|error| failure(&error))? {
         return Err(pieces::unknown());
     }
     let piece = by.server.attachments.reading.whole(id, place.offset, piece).await?;
-    told(uploads.append(id, place, piece).timeout(ANSWER_MAX).await)
+    let bytes = piece.len();
+    let progress = told(uploads.append(id, place, piece).timeout(ANSWER_MAX).await)?;
+    // The size of its file bounds what brings a file on. One that has come may be sent once more.
+    if bytes >= UNCOUNTED_BYTES && progress.attachment.is_none() {
+        by.server.limits.questions.give_back(&by.user);
+    }
+    Ok(progress)
 }
 
 /// How far an upload has come; waits for its end when all of it is here.

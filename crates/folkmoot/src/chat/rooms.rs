@@ -17,12 +17,12 @@ use super::stream::len_within;
 use crate::account::token::random_id;
 use crate::chat::Identity;
 use crate::room::view::Summary;
-use crate::room::{Archivist, Command, Kind, RoomCalls};
+use crate::room::{Archivist, Command, Kind, RoomCalls, RoomError};
 use crate::server::Server;
 use crate::storage::contract::{Directory, UserLog};
 use crate::storage::{Authority, NewDirectRoom, NewRoom, RoomId, Seq, UserId};
 use crate::user::state::Membership;
-use crate::user::{UserCalls, room_view, room_view_of};
+use crate::user::{UserCalls, UserError, room_view, room_view_of};
 use crate::wire;
 
 /// A page of the caller's rooms.
@@ -62,17 +62,25 @@ async fn page(
 }
 
 /// Rooms as the caller sees them, in the order of their ids. Those in memory are asked, the others
-/// are read: a list wakes no room. One that the caller has just left is left out.
+/// are read: a list wakes no room. So are those that do not answer; one that the caller has just
+/// left is left out.
 async fn views(
     by: &Identity,
     memberships: Vec<(RoomId, Membership)>,
 ) -> Result<Vec<RoomView>, RpcError> {
     let server = &by.server;
-    let (awake, asleep): (Vec<_>, Vec<_>) =
+    let (awake, mut asleep): (Vec<_>, Vec<_>) =
         memberships.into_iter().partition(|(room, _)| server.room(*room).is_active());
-    let asked = awake.into_iter().map(|(room, membership)| view(by, room, membership));
-    let mut views: Vec<RoomView> =
-        join_all(asked).await.into_iter().filter_map(Result::ok).collect();
+    let asked = awake.iter().map(|(room, known)| told(by, *room, known));
+    let told = join_all(asked).await;
+    let mut views = Vec::new();
+    for (membership, told) in awake.into_iter().zip(told) {
+        match told {
+            Told::View(view) => views.push(*view),
+            Told::Nothing => asleep.push(membership),
+            Told::NotIn => {}
+        }
+    }
     let wanted = asleep.iter().map(|(room, membership)| (*room, membership.read_seq)).collect();
     let heads = server.streams().room_heads(by.user, wanted).await;
     let memberships: HashMap<RoomId, Membership> = asleep.into_iter().collect();
@@ -86,9 +94,38 @@ async fn views(
     Ok(views)
 }
 
+/// What a room says of itself.
+enum Told {
+    View(Box<RoomView>),
+    NotIn,
+    /// It does not answer, or cannot say.
+    Nothing,
+}
+
+async fn told(by: &Identity, room: RoomId, known: &Membership) -> Told {
+    match by.server.asked(room).summary(by.user).await {
+        Ok(Ok(summary)) => {
+            Told::View(Box::new(room_view_of(by.server.streams(), &summary, known).await))
+        }
+        Ok(Err(RoomError::NoSuchRoom | RoomError::Refused(_))) => Told::NotIn,
+        Ok(Err(error)) => {
+            tracing::warn!(%room, %error, "a room is listed as it was stored");
+            Told::Nothing
+        }
+        Err(error) => {
+            tracing::warn!(%room, %error, "a room is listed as it was stored");
+            Told::Nothing
+        }
+    }
+}
+
 pub(crate) async fn get(by: &Identity, room: WireRoom) -> Result<RoomView, RpcError> {
-    let membership = user_answer(by.server.user(by.user).membership(room).await);
-    view(by, room, membership.unwrap_or_default()).await
+    let membership = match by.server.user(by.user).membership(room).await {
+        // The room has words for strangers.
+        Ok(Err(UserError::NotMember)) => Membership::default(),
+        answer => user_answer(answer)?,
+    };
+    view(by, room, membership).await
 }
 
 async fn view(by: &Identity, room: RoomId, known: Membership) -> Result<RoomView, RpcError> {
@@ -182,4 +219,59 @@ pub(crate) async fn hide(by: &Identity, request: DirectHide) -> Result<(), RpcEr
         return Err(RpcError::new(ErrorCode::PermissionDenied, text));
     }
     user_answer(by.server.user(by.user).hide(room, summary.last_seq).await)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::attachment::Attachments;
+    use crate::config::{Config, Flags};
+    use crate::server::Beginning;
+    use crate::storage::{DeviceId, NewAccount, NewDevice, Store, StoreOptions};
+
+    /// Anna, at a server of her own.
+    async fn anna(directory: &Path) -> Identity {
+        let store = Store::open(&StoreOptions::small(directory)).unwrap();
+        let data = Some(directory.to_owned());
+        let config = Config::load(Flags { data, ..Flags::default() }).unwrap();
+        let attachments = Attachments::open(&config.attachments).unwrap();
+        let server = Server::new(config, store, None, attachments, Beginning::default());
+        let (user, id, at) = (UserId::from_u64(1), DeviceId::from_u64(1), server.now());
+        let (name, display_name, password_hash) = ("anna".into(), "Anna".into(), String::new());
+        let account = NewAccount { id: user, name, display_name, password_hash, at };
+        let device = NewDevice { id, user, label: "a".into(), token_hash: [1; 32], at };
+        server.embedded().create_account(account, device).await.unwrap();
+        Identity::new(server, user, id)
+    }
+
+    async fn tea(by: &Identity) -> RoomId {
+        create(by, RoomCreate { name: "Tea".into(), topic: None }).await.unwrap().id
+    }
+
+    #[tokio::test]
+    async fn a_room_that_does_not_answer_is_listed_as_it_was_stored() {
+        let directory = tempfile::tempdir().unwrap();
+        let anna = anna(directory.path()).await;
+        let room = anna.server.room(tea(&anna).await);
+        assert!(room.is_active());
+        let sealed = anna.server.node().seal(&room.id()).await.expect("it is in memory");
+        let listed = list(&anna, RoomsList::default()).await.unwrap();
+        assert_eq!(listed.rooms.iter().map(|room| &*room.name).collect::<Vec<_>>(), ["Tea"]);
+        drop(sealed);
+        anna.server.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_user_who_does_not_answer_is_nobody_who_has_read_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let anna = anna(directory.path()).await;
+        let room = tea(&anna).await;
+        let user = anna.server.user(anna.user).id();
+        let sealed = anna.server.node().seal(&user).await.expect("it is in memory");
+        assert_eq!(get(&anna, room).await.unwrap_err().code, ErrorCode::Internal);
+        drop(sealed);
+        anna.server.close().await;
+    }
 }

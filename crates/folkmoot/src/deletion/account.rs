@@ -73,6 +73,11 @@ impl AccountWork {
                 None => Stage::Reactions,
             },
             Stage::Reactions => {
+                // Before, because rooms are not found any more afterwards. The user is in none of
+                // them by now, and gives no more.
+                for room in server.erasure().rooms_with_reactions_of(user).await? {
+                    server.room(room).unreact(user).await?;
+                }
                 server.erasure().erase_reactions(user).await?;
                 Stage::Account
             }

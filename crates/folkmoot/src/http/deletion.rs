@@ -33,6 +33,7 @@ pub(crate) async fn delete_me(
     signed: Signed,
     Valid(request): Valid<AccountDelete>,
 ) -> Result<StatusCode, Refused> {
+    signed.identity.count(|limits| &limits.changes)?;
     let AccountDelete { password, messages, rooms } = request;
     let user = signed.identity.user;
     let (_, hash) = verified(&server, Guess::again(signed, password, from)).await?;

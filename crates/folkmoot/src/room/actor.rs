@@ -19,6 +19,7 @@ use super::online::{Online, OnlineClient};
 use super::people::Facts;
 use super::presence::{Looking, Screen};
 use super::recent::Recent;
+use super::settle::now;
 use super::shown::Shown;
 use super::state::RoomState;
 use super::view::{Done, Everyone, Preview, Summary};
@@ -28,9 +29,7 @@ use crate::nodes::Moved;
 use crate::ports::Ports;
 use crate::storage::ReadError;
 use crate::storage::record::{Record, RoomEvent, RoomRecord};
-use crate::storage::{
-    HistoryPage, Offset, PageAnchor, Rights, RoomId, Seq, UnixMillis, Upload, UserId,
-};
+use crate::storage::{HistoryPage, Offset, PageAnchor, Rights, RoomId, Seq, Upload, UserId};
 use crate::stream::{Attached, Coming, NO_OTHER_PUBLISHER, Since, Stream, missed};
 use crate::user::User;
 use crate::wire;
@@ -354,6 +353,11 @@ impl Room {
         self.forget_names(user);
     }
 
+    /// As `unname`, for the user's reactions.
+    pub(crate) async fn unreact(&mut self, user: UserId) {
+        self.recent.unreact(user);
+    }
+
     pub(crate) async fn detach(&mut self, user: UserId, client: Arc<str>, ctx: &mut Context<Self>) {
         let Some(gone) = self.online.remove(user, client) else { return };
         self.note_online();
@@ -492,8 +496,4 @@ impl Room {
         self.meet_reader(by, facts)?;
         Ok(self.online.counts())
     }
-}
-
-pub(super) fn now(ctx: &Context<Room>) -> UnixMillis {
-    UnixMillis::from_u64(ctx.now().0)
 }

@@ -131,6 +131,13 @@ impl Recent {
         }
     }
 
+    /// Forgets the reactions of a user whose account is deleted with them.
+    pub(crate) fn unreact(&mut self, gone: UserId) {
+        for reactions in self.messages.iter_mut().filter_map(|known| known.reactions.as_mut()) {
+            reactions.retain(|given| given.user != gone);
+        }
+    }
+
     /// A page as `viewer` sees it, if all of it is here.
     pub(crate) fn page(
         &self,

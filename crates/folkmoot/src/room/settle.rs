@@ -2,7 +2,7 @@
 //! acknowledge. Takes back everything after a failed append.
 
 use super::RoomError;
-use super::actor::{Pending, Reply, Room, now};
+use super::actor::{Pending, Reply, Room};
 use super::idempotency::FirstSend;
 use super::online::Online;
 use super::presence::Looking;
@@ -317,4 +317,8 @@ where
             tracing::warn!(user = %user.id(), "a user could not be told of an event of a room");
         }
     });
+}
+
+pub(super) fn now(ctx: &Context<Room>) -> UnixMillis {
+    UnixMillis::from_u64(ctx.now().0)
 }

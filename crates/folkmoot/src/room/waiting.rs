@@ -7,10 +7,11 @@ use althing::{Context, Handler};
 use futures_util::future::join_all;
 
 use super::RoomError;
-use super::actor::{Reply, Room, now};
+use super::actor::{Reply, Room};
 use super::command::{Decision, Refusal, Request};
 use super::load::{self, Brought};
 use super::people::Missing;
+use super::settle::now;
 use super::view::Done;
 use crate::storage::record::RoomEvent;
 use crate::storage::{ReadError, Seq, UserId};

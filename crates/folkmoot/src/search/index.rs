@@ -6,6 +6,7 @@
 //! search on the node's pool.
 
 use std::ops::Range;
+use std::panic::catch_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,11 +80,13 @@ impl Index {
         heap_bytes: usize,
     ) -> Result<Self, IndexError> {
         if path.exists() {
-            match Self::open_existing(path, epoch, heap_bytes) {
+            // Of bytes that the disk has spoilt, some are errors and others a panic.
+            match catch_unwind(|| Self::open_existing(path, epoch, heap_bytes)) {
                 // Ahead of the store: the database is an older copy.
-                Ok(index) if index.mark() <= applied => return Ok(index),
-                Ok(index) => tracing::warn!(mark = %index.mark(), "the search index is ahead"),
-                Err(error) => tracing::warn!(%error, "the search index is not usable"),
+                Ok(Ok(index)) if index.mark() <= applied => return Ok(index),
+                Ok(Ok(index)) => tracing::warn!(mark = %index.mark(), "the search index is ahead"),
+                Ok(Err(error)) => tracing::warn!(%error, "the search index is not usable"),
+                Err(_) => tracing::warn!("the search index cannot be read"),
             }
             tracing::info!("the search index is made anew");
             std::fs::remove_dir_all(path)?;

@@ -75,6 +75,34 @@ fn changes_replace_and_deletions_remove() {
 }
 
 #[test]
+fn an_index_of_which_the_disk_has_spoilt_a_file_is_opened_or_made_anew() {
+    let scratch = Scratch::new("spoilt");
+    let build = || {
+        let index = scratch.open();
+        let text = |seq: u64| format!("word{seq} of many");
+        for seq in 1..=50 {
+            index.add(&[change(seq, Some(&text(seq)), true)]).unwrap();
+        }
+        index.commit(Lsn(50)).unwrap();
+    };
+    for kind in ["fast", "term", "idx", "pos", "store", "json"] {
+        let _ = std::fs::remove_dir_all(&scratch.0);
+        build();
+        let files = std::fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().path());
+        for file in files.filter(|file| file.extension().is_some_and(|it| it == kind)) {
+            let mut bytes = std::fs::read(&file).unwrap();
+            let whole = bytes.len();
+            // Not the footer, which the library checks.
+            for byte in bytes[..whole.saturating_sub(120)].iter_mut().skip(20).step_by(3) {
+                *byte ^= 0x5a;
+            }
+            std::fs::write(&file, bytes).unwrap();
+        }
+        assert!([Lsn(0), Lsn(50)].contains(&scratch.open().mark()), "{kind}");
+    }
+}
+
+#[test]
 fn an_index_goes_on_where_it_was_committed_and_forgets_the_rest() {
     let scratch = Scratch::new("goes-on");
     let index = scratch.open();

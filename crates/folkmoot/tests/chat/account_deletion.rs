@@ -136,6 +136,11 @@ async fn erased_messages_are_nowhere_any_more() {
         let all = everything(&mut house).await;
         assert!(!all.contains(NAME) && !all.contains(SECRET), "{all}");
         assert!(!all.contains("\"emoji\":\"x\",\"users\""), "its reactions are gone: {all}");
+        for room in [&house.hers, &house.his, &house.direct] {
+            let page = house.bob.call("history.get", json!({"room": room})).await;
+            let message = &page["messages"][1];
+            assert_eq!((&message["body"], &message["reactions"]), (&json!("what?"), &json!([])));
+        }
         let hits = house.bob.call("search", json!({"query": SECRET})).await;
         assert!(hits["hits"].as_array().unwrap().is_empty(), "{hits}");
         house.server.restart().await;

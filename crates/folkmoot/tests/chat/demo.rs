@@ -99,6 +99,11 @@ async fn there_is_a_month_of_history_and_a_restart_adds_none() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_before_anybody_came_is_found_at_once() {
     let server = Server::demo().await;
+    let metrics = server.http("GET /metrics", None, "").await.body;
+    let behind =
+        metrics.lines().find_map(|line| line.strip_prefix("folkmoot_search_behind_records "));
+    let behind: u64 = behind.and_then(|behind| behind.parse().ok()).expect("a number");
+    assert!(behind < 20, "what the bots have said since: {behind} records");
     let mut anna = server.join("anna").await;
     let page = anna.call("search", json!({"query": "Flammkuchen"})).await;
     assert!(page["behind"].is_null(), "the index is behind: {page}");

@@ -92,11 +92,14 @@ async fn no_method_is_without_a_limit() {
     }
     let (old, new) = ("correct horse", "battery staple");
     let passwords = json!({"old": old, "new": new, "sign_out_others": false}).to_string();
+    let deletion = json!({"password": old, "messages": "keep"}).to_string();
     for (line, body) in [
         ("GET /api/v1/me", ""),
         ("GET /api/v1/uploads/0000000000007", ""),
         ("DELETE /api/v1/uploads/0000000000007", ""),
+        ("PATCH /api/v1/uploads/0000000000007?offset=0", "a piece"),
         ("POST /api/v1/me/password", &*passwords),
+        ("POST /api/v1/me/deletion", &*deletion),
     ] {
         let refused = server.http(line, Some(&account.token), body).await;
         assert_eq!(refused.status, 429, "{line}: {refused:?}");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::support::{Account, Bytes, Tea};
+use crate::support::{Account, Bytes, Server, Tea};
 
 impl Tea {
     async fn ask(&self, by: &Account, line: &str, body: &[u8]) -> Bytes {
@@ -134,6 +134,22 @@ async fn a_piece_that_does_not_follow_the_last_one_is_refused_with_the_place_tha
         assert_eq!(refused.json()["limit"], 5);
     }
     assert_eq!(tea.piece(&id, 5, b"67890").await.json()["attachment"]["size"], 10);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pieces_that_bring_little_or_nothing_have_a_limit_and_long_ones_have_none() {
+    let tea = Tea::at(Server::with("[limits]\nquestions_per_minute = 3\n").await).await;
+    let id = tea.begun("a.txt", 1_000_000).await;
+    for number in 0..10 {
+        let taken = tea.piece(&id, number * 65_536, &[b'a'; 65_536]).await;
+        assert_eq!(taken.status, 200, "{}", taken.detail());
+    }
+    assert_eq!(tea.piece(&id, 7, &[b'a'; 65_536]).await.detail(), "offset must be 655360");
+    assert_eq!(tea.piece(&id, 655_360, b"a").await.status, 200);
+    assert_eq!(tea.piece(&id, 655_361, b"a").await.status, 200);
+    let refused = tea.piece(&id, 655_362, b"a").await;
+    assert_eq!(refused.status, 429);
+    assert!(refused.detail().starts_with("too many questions: the limit is 3 a minute"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -57,6 +57,9 @@ contract! {
             after: Option<(RoomId, Seq)>,
         ) -> Result<(Vec<(RoomId, Seq)>, Option<(RoomId, Seq)>), ReadError>;
 
+        /// Rooms with reactions of a user.
+        async fn rooms_with_reactions_of(user: UserId) -> Result<Vec<RoomId>, ReadError>;
+
         /// Erases a user's reactions.
         async fn erase_reactions(user: UserId) -> Result<(), ControlError>;
 

@@ -279,6 +279,22 @@ impl Store {
         .await
     }
 
+    /// Rooms with reactions of `user`.
+    ///
+    /// # Errors
+    /// [`ReadError`]; a retry is safe.
+    pub async fn rooms_with_reactions_of(&self, user: UserId) -> Result<Vec<RoomId>, ReadError> {
+        self.read(move |connection| {
+            let sql = "SELECT DISTINCT room FROM reactions WHERE user = ?1";
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map([to_sql(user.as_u64())], |row| {
+                Ok(RoomId::from_u64(from_sql(row.get(0)?)))
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+        .await
+    }
+
     /// Erases the reactions of `user`.
     ///
     /// # Errors

@@ -18,7 +18,11 @@ pub(crate) struct Tea {
 impl Tea {
     /// With settings of attachments.
     pub(crate) async fn with(settings: &str) -> Self {
-        let server = Server::with(&format!("{LIMITS}[attachments]\n{settings}")).await;
+        Self::at(Server::with(&format!("{LIMITS}[attachments]\n{settings}")).await).await
+    }
+
+    /// At that server.
+    pub(crate) async fn at(server: Server) -> Self {
         let (anna, bob) = (server.sign_up("anna").await, server.sign_up("bob").await);
         let mut at_anna = server.connect(&anna).await;
         let mut at_bob = server.connect(&bob).await;
