@@ -414,8 +414,9 @@ pub(crate) fn close_sleeper(place: &Arc<dyn AnyPlace>) {
 /// Tells those who watch an actor of another node, or wait for its end, that its life there has
 /// ended: those with a number up to `until`, because the other node knew of no later one.
 pub(crate) fn hear_of_end(place: &Arc<dyn AnyPlace>, reason: &StopReason, until: TieNumber) {
-    // A name may live on.
+    // A name may live on, and be watched in a later life.
     let is_last = place.header().id().key().is_none();
+    let until = if is_last { TieNumber::MAX } else { until };
     let mut inner = place.header().mailbox.lock();
     if !inner.is_elsewhere() || inner.is_active() || inner.phase != Phase::Idle {
         // It has come here since, and whoever awaits an end looks again.
