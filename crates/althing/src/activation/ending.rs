@@ -26,7 +26,7 @@ use crate::mail::mailbox::{Inner, Phase, Sent};
 use crate::mail::outbox;
 use crate::metrics::Counter;
 use crate::metrics::step::Step;
-use crate::remote::outgoing::ship_end;
+use crate::remote::outgoing::{left_by_all, ship_end, ship_unwatch};
 use crate::shield::{discard_all, discard_some, shielded, wake_all};
 use crate::stop_reason::{StopReason, Terminated};
 use crate::timer::id::TimerId;
@@ -430,11 +430,12 @@ pub(crate) fn hear_of_end(place: &Arc<dyn AnyPlace>, reason: &StopReason, until:
         extras.nodes_watching.clear();
         farewell(extras, (reason, until), true, is_last)
     });
+    // One that is unloaded is watched on, by whom there is.
+    let left = if *reason == StopReason::Passivated { left_by_all(&inner) } else { None };
     drop(inner);
-    if let Some(farewell) = farewell {
-        // Nothing was stashed here.
-        _ = farewell.say(place, reason);
-    }
+    ship_unwatch(place, left);
+    // Nothing was stashed here.
+    _ = farewell.map(|farewell| farewell.say(place, reason));
 }
 
 fn rejection(place: &Arc<dyn AnyPlace>, reason: &StopReason) -> AskError {

@@ -168,6 +168,12 @@ fn relocate(place: &Arc<dyn AnyPlace>) -> Relocated {
     // Who awaits the end of an actor that has come here looks whether it lives.
     let has_come = was_elsewhere && !inner.is_elsewhere();
     let waiters = if has_come { inner.take_stop_waiters() } else { Vec::new() };
+    if inner.is_elsewhere()
+        && let Some(extras) = &mut inner.extras
+    {
+        // Nodes ask anew where it lives now.
+        extras.nodes_watching.clear();
+    }
     drop(inner);
     wake_all(waiters);
     watch_on(place);
