@@ -87,9 +87,9 @@ impl Connection {
     pub(super) async fn dial(
         guard: &Arc<Guard>,
         config: &ClientConfig,
-        address: &str,
-        node: Option<&str>,
+        whom: &Whom<'_>,
     ) -> Result<Self, ClientError> {
+        let (address, node) = (whom.address, whom.node);
         let broken = |why: Broken| {
             transport::tell_untrusted(guard, address, &why);
             match why {
@@ -97,9 +97,8 @@ impl Connection {
                 why => ClientError::Unreachable(format!("{address}: {why}")),
             }
         };
-        let whom = Whom { address, turn: 0, node };
         let greet = async {
-            let mut stream = transport::dial(guard, &whom, GREETING_TIMEOUT).await?;
+            let mut stream = transport::dial(guard, whom, GREETING_TIMEOUT).await?;
             let cluster = config.cluster.clone();
             write(&mut stream, &Greeting { version: WIRE_FLOOR, cluster, from: CLIENT, to: 0 })
                 .await?;
