@@ -33,9 +33,9 @@ impl Watcher {
     }
 }
 
-/// Has actors of the first node unloaded, after `each` has seen them from the second; how many
-/// addresses the first one then has.
-fn left(each: &impl AsyncFn(&Bridge, &Node, &ActorRef<Sleeper>)) -> usize {
+/// Has actors of the first node unloaded, after `each` has seen them from the second, which is lost in
+/// the end; how many addresses the first one has before that, and after.
+fn left_of(each: &impl AsyncFn(&Bridge, &Node, &ActorRef<Sleeper>)) -> (usize, usize) {
     let (world, bridge) = (World::new(1), Bridge::new());
     let node = |name| world.node(name).cluster(bridge.end()).actor(async |_| Ok(Sleeper)).build();
     let (one, two) = (node("one"), node("two"));
@@ -44,8 +44,16 @@ fn left(each: &impl AsyncFn(&Bridge, &Node, &ActorRef<Sleeper>)) -> usize {
             each(&bridge, &two, &two.get::<Sleeper>(n.to_string())).await;
         }
         one.sleep(Duration::from_secs(600)).await;
-        one.metrics().visited
+        let before = one.metrics().visited;
+        bridge.lose(&two);
+        world.crash(&two);
+        one.sleep(Duration::from_secs(600)).await;
+        (before, one.metrics().visited)
     })
+}
+
+fn left(each: &impl AsyncFn(&Bridge, &Node, &ActorRef<Sleeper>)) -> usize {
+    left_of(each).0
 }
 
 #[test]
@@ -95,4 +103,15 @@ fn a_node_forgets_actors_that_have_moved_though_they_are_watched() {
         bridge.carry(&sleeper.id(), two).await;
     });
     assert!(moved < COUNT, "{moved} are left");
+}
+
+#[test]
+fn a_node_forgets_actors_that_were_watched_from_a_node_that_is_lost() {
+    let (before, after) = left_of(&async |_, two, sleeper| {
+        let watcher = two.spawn(Watcher);
+        watcher.look(sleeper.clone()).await.expect("it runs");
+        sleeper.nap().await.expect("it runs");
+    });
+    assert!(before >= COUNT, "{before} are watched");
+    assert!(after < COUNT, "{after} are left");
 }

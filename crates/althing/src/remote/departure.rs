@@ -148,9 +148,23 @@ enum Relocated {
     MustLeave,
 }
 
+/// Takes nodes that are lost off the list of those that watch an actor.
+fn forget_lost(place: &Arc<dyn AnyPlace>) {
+    let header = place.header();
+    let Some(cluster) = &header.kind.node.cluster else { return };
+    let nodes = header.mailbox.lock().extras.as_ref().map(|extras| extras.nodes_watching.clone());
+    // Asked without the lock: the cluster is foreign.
+    for (lost, _) in nodes.into_iter().flatten().filter(|(node, _)| !cluster.has(*node)) {
+        if let Some(extras) = &mut header.mailbox.lock().extras {
+            extras.nodes_watching.remove(&lost);
+        }
+    }
+}
+
 fn relocate(place: &Arc<dyn AnyPlace>) -> Relocated {
     let header = place.header();
     let Some(location) = header.location() else { return Relocated::Settled };
+    forget_lost(place);
     let mut inner = header.mailbox.lock();
     let was_elsewhere = inner.is_elsewhere();
     match location {
