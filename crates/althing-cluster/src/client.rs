@@ -28,6 +28,7 @@ use crate::capability::Capability;
 use crate::label;
 use crate::member::{FRAME_LEN_MAX_DEFAULT, View};
 use crate::tls::{Guard, Tls};
+use crate::transport::Whom;
 
 /// How long `connect` tries by default.
 const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
@@ -146,7 +147,7 @@ pub struct Client {
     way: Arc<Way>,
     node: Node,
     /// Connections to certain nodes, by name.
-    others: tokio::sync::Mutex<HashMap<String, Arc<Connection>>>,
+    others: Mutex<HashMap<String, Arc<Connection>>>,
     keeping: AbortHandle,
 }
 
@@ -161,13 +162,15 @@ impl Client {
         let config = Arc::new(config);
         let known = Arc::new(Mutex::new(config.nodes.clone()));
         let until = Instant::now() + config.connect_timeout;
+        let mut turn = 0;
         let connection = loop {
-            match dial_any(&guard, &config, &known).await {
+            match dial_any(&guard, &config, &known, turn).await {
                 Ok(connection) => break connection,
                 Err(error @ ClientError::Untrusted(_)) => return Err(error),
                 Err(error) if Instant::now() >= until => return Err(error),
                 Err(_) => sleep(RETRY_EVERY).await,
             }
+            turn += 1;
         };
         let way = Arc::new(Way::default());
         let node = Node::builder("client").cluster(Arc::new(Ways(way.clone()))).build();
@@ -175,7 +178,7 @@ impl Client {
         way.connected(&connection);
         let keep = keep(guard.clone(), config.clone(), known, way.clone(), connection);
         let keeping = tokio::spawn(keep).abort_handle();
-        Ok(Self { guard, config, way, node, others: tokio::sync::Mutex::default(), keeping })
+        Ok(Self { guard, config, way, node, others: Mutex::default(), keeping })
     }
 
     /// What the node that the client is connected to lets it do.
@@ -342,16 +345,19 @@ impl Client {
         let Some(member) = view.members.iter().find(|member| member.name == node) else {
             return Err(ClientError::UnknownNode(node.to_owned()));
         };
-        let mut others = self.others.lock().await;
-        others.retain(|_, other| !other.has_ended());
-        let is_it = |other: &&Arc<Connection>| other.node == member.incarnation.0;
-        if let Some(other) = others.get(node).filter(is_it) {
-            return Ok(other.clone());
+        let known = {
+            let mut others = self.others.lock();
+            others.retain(|_, other| !other.has_ended());
+            let is_it = |other: &&Arc<Connection>| other.node == member.incarnation.0;
+            others.get(node).filter(is_it).cloned()
+        };
+        if let Some(known) = known {
+            return Ok(known);
         }
-        let dialled =
-            Connection::dial(&self.guard, &self.config, &member.address, Some(node)).await?;
-        let dialled = Arc::new(dialled);
-        others.insert(node.to_owned(), dialled.clone());
+        // Without the lock: who asks about another node does not wait for this one.
+        let whom = Whom { address: &member.address, turn: 0, node: Some(node) };
+        let dialled = Arc::new(Connection::dial(&self.guard, &self.config, &whom).await?);
+        self.others.lock().insert(node.to_owned(), dialled.clone());
         Ok(dialled)
     }
 }
@@ -380,16 +386,19 @@ async fn within(
     }
 }
 
-/// Connects to the first of the known nodes that answers.
+/// Connects to the first of the known nodes that answers. Of a name with several addresses another one
+/// is tried first in each turn: one that hangs must not stand for all of them.
 async fn dial_any(
     guard: &Arc<Guard>,
     config: &ClientConfig,
     known: &Mutex<Vec<String>>,
+    turn: usize,
 ) -> Result<Connection, ClientError> {
     let addresses = known.lock().clone();
     let mut last = ClientError::Unreachable("no address is known".to_owned());
     for address in addresses {
-        match Connection::dial(guard, config, &address, None).await {
+        let whom = Whom { address: &address, turn, node: None };
+        match Connection::dial(guard, config, &whom).await {
             Ok(connection) => return Ok(connection),
             Err(error) => last = error,
         }
@@ -423,11 +432,13 @@ async fn keep(
             () = connection.ended() => {}
             () = learn => {}
         }
+        let mut turn = 0;
         connection = loop {
-            match dial_any(&guard, &config, &known).await {
+            match dial_any(&guard, &config, &known, turn).await {
                 Ok(next) => break Arc::new(next),
                 Err(why) => tracing::debug!(%why, "a client is not connected"),
             }
+            turn += 1;
             sleep(RETRY_EVERY).await;
         };
         way.connected(&connection);

@@ -312,6 +312,10 @@ impl Cluster for End {
         }
     }
 
+    fn has(&self, node: Incarnation) -> bool {
+        self.shared.routes.lock().nodes.contains_key(&node)
+    }
+
     fn built(&self, node: &Node) {
         let me = node.incarnation();
         _ = self.me.set(me);

@@ -87,9 +87,9 @@ impl Connection {
     pub(super) async fn dial(
         guard: &Arc<Guard>,
         config: &ClientConfig,
-        address: &str,
-        node: Option<&str>,
+        whom: &Whom<'_>,
     ) -> Result<Self, ClientError> {
+        let (address, node) = (whom.address, whom.node);
         let broken = |why: Broken| {
             transport::tell_untrusted(guard, address, &why);
             match why {
@@ -97,9 +97,8 @@ impl Connection {
                 why => ClientError::Unreachable(format!("{address}: {why}")),
             }
         };
-        let whom = Whom { address, turn: 0, node };
         let greet = async {
-            let mut stream = transport::dial(guard, &whom, GREETING_TIMEOUT).await?;
+            let mut stream = transport::dial(guard, whom, GREETING_TIMEOUT).await?;
             let cluster = config.cluster.clone();
             write(&mut stream, &Greeting { version: WIRE_FLOOR, cluster, from: CLIENT, to: 0 })
                 .await?;
@@ -192,10 +191,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether senders should wait; if so, they are woken when there is room.
+    /// Whether senders should wait; if so, they are woken when there is room, or it ends.
     pub(super) fn is_crowded(&self, waker: &Waker) -> bool {
         let mut state = self.shared.state.lock();
-        let is_crowded = state.messages >= UNTAKEN_MAX;
+        // Nobody is woken any more after its end.
+        let is_crowded = state.messages >= UNTAKEN_MAX && !state.has_ended;
         if is_crowded {
             state.wakers.push(waker.clone());
         }
@@ -366,5 +366,30 @@ fn take(shared: &Shared, number: u64, answer: Answer) {
             reply(Err(AskError::NoReply(to)));
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_that_has_ended_keeps_no_sender_waiting() {
+        let (outgoing, _questions) = unbounded_channel();
+        let state = State { messages: UNTAKEN_MAX, ..State::default() };
+        let ended = watch::Sender::new(None);
+        let shared = Arc::new(Shared { state: Mutex::new(state), outgoing, ended });
+        let connection = Connection {
+            name: "one".to_owned(),
+            node: 1,
+            capabilities: Vec::new(),
+            frame_len_max: 0,
+            shared: shared.clone(),
+            task: tokio::spawn(async {}).abort_handle(),
+        };
+        assert!(connection.is_crowded(Waker::noop()), "messages are under way");
+        drop(Ends(shared));
+        // One that had looked whether it has ended just before that.
+        assert!(!connection.is_crowded(Waker::noop()), "nobody would wake it");
     }
 }

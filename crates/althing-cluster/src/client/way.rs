@@ -147,6 +147,8 @@ impl Cluster for Ways {
             Cargo::Control(Control::Watch { number, .. }) => {
                 self.0.refuse_watch(parcel.to, number);
             }
+            // It was refused.
+            Cargo::Control(Control::Unwatch { .. }) => {}
             Cargo::Control(_) => {
                 tracing::warn!(to = %parcel.to, "a client sends messages only, and stops no actor");
             }

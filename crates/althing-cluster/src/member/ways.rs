@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use althing::remote::{Cluster, Location, NotMoved, Parcel, Taken, Told, TopicWay};
-use althing::{ActorId, Epoch, Node, TopicName};
+use althing::{ActorId, Epoch, Incarnation, Node, TopicName};
 
 use super::pack::body_len_max;
 use super::routes::Core;
@@ -95,6 +95,10 @@ impl Cluster for Way {
         replay: usize,
     ) -> Option<Arc<dyn TopicWay>> {
         topics::open(&self.0, topic, event, replay)
+    }
+
+    fn has(&self, node: Incarnation) -> bool {
+        self.0.is_member(node.0)
     }
 
     fn move_to(&self, id: &ActorId, node: &str) -> Result<(), NotMoved> {

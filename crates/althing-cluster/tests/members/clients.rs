@@ -1,10 +1,12 @@
 //! Clients of a cluster, who are no nodes: what they see, what they tell and ask, what they have
 //! moved, and what they may not. Over real sockets, with certificates.
 
+use std::pin::pin;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::support::proxy::Proxy;
 use althing::{ActorId, AskError, Node, SendError, actor};
 use althing_cluster::{
     Authority, Capability, CertificateAuthority, Certified, Client, ClientConfig, ClientError,
@@ -89,10 +91,19 @@ impl Scene {
     }
 
     async fn join(&mut self, name: &str) {
+        self.join_behind(name, None).await;
+    }
+
+    /// Has a node join that others reach by a proxy.
+    async fn join_behind(&mut self, name: &str, proxy: Option<&Proxy>) {
         let own = self.certificates.certify(name, in_an_hour()).expect("a name");
         let authority = self.authority.address().to_string();
-        let config = MemberConfig::new("test", name, authority, self.tls(own));
+        let mut config = MemberConfig::new("test", name, authority, self.tls(own));
+        config.advertised = proxy.map(|proxy| proxy.address.to_string());
         let member = Member::bind(config).expect("the certificate is for it");
+        if let Some(proxy) = proxy {
+            proxy.target.set(member.address()).expect("once");
+        }
         let builder = Node::builder(name).cluster(member.way());
         let told = self.told.clone();
         let tally = move |_| {
@@ -325,6 +336,30 @@ async fn a_node_is_drained_while_a_client_asks_through_it_and_no_ask_fails() {
     assert!(timeout(PATIENCE, gone).await.expect("it is told"), "who watches sees it");
     let no = scene.althing(Capability::Manage, &["drain", "two"]).await;
     assert!(complained(&no).contains("no other node takes"), "{no:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_asks_about_one_node_does_not_wait_for_another_that_hangs() {
+    let proxy = Proxy::new().await;
+    let mut scene = Scene::new(&["one", "two"]).await;
+    let client = scene.client(&[Capability::Look]).await;
+    scene.join_behind("three", Some(&proxy)).await;
+    proxy.stop().await;
+    // A node may not know it yet.
+    while client.view().await.expect("it may look").members.len() < 3 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let mut hangs = pin!(client.status("three"));
+    let both = async {
+        let asked = client.status("two");
+        tokio::select! {
+            biased;
+            _ = &mut hangs => panic!("it hangs"),
+            answered = asked => answered.expect("it answers"),
+        }
+    };
+    assert!(timeout(PATIENCE, both).await.expect("in time").view > 0);
+    assert!(hangs.await.is_err(), "nobody is heard of there");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

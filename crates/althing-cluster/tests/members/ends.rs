@@ -10,6 +10,8 @@ use althing::{
 };
 use althing_cluster::{Authority, Member, MemberConfig, Tls};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// Longer than a busy machine needs for anything.
@@ -300,6 +302,19 @@ async fn awaited(target: &ActorRef<Target>) -> Stopped {
     ended
 }
 
+/// The same in a task of its own, which waits by now and looks again only if it is woken.
+async fn awaited_apart(target: &ActorRef<Target>) -> JoinHandle<()> {
+    let mut ended = awaited(target).await;
+    let (tell, told) = oneshot::channel();
+    let waiting = tokio::spawn(async move {
+        assert!(timeout(Duration::ZERO, &mut ended).await.is_err(), "it lives");
+        _ = tell.send(());
+        ended.await;
+    });
+    told.await.expect("it waits");
+    waiting
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_awaits_the_end_of_an_actor_elsewhere_hears_that_it_is_unloaded() {
     let mut scene = Scene::new().await;
@@ -324,9 +339,9 @@ async fn who_awaits_the_end_of_an_actor_elsewhere_does_so_where_it_has_moved() {
     // It does not wake there by itself, on the waiter's own node either.
     for to in ["three", "one"] {
         scene.carry("a", "two").await;
-        let ended = awaited(&target).await;
+        let ended = awaited_apart(&target).await;
         scene.nodes[0].0.move_to(&target.id(), to).await.expect("it moves");
-        timeout(PATIENCE, ended).await.expect("it lives nowhere");
+        timeout(PATIENCE, ended).await.expect("it lives nowhere").expect("it does not panic");
     }
     scene.carry("a", "two").await;
     let ended = awaited(&target).await;

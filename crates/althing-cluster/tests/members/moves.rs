@@ -202,17 +202,36 @@ impl Lingerer {
         self.sum
     }
 
+    async fn pause(&mut self) {
+        self.stopping().await;
+    }
+
     async fn stopping(&mut self) {
         self.gate.begun.add_permits(1);
         _ = self.gate.open.acquire().await;
     }
 }
 
-/// Others send on meanwhile: they wait, and the node that holds it does not fill its memory.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_comes_for_an_actor_whose_move_takes_long_is_bounded_and_arrives() {
-    let cluster = Cluster::new();
-    let gate = Arc::new(Gate { begun: Semaphore::new(0), open: Semaphore::new(0) });
+impl Gate {
+    /// Waits until somebody is at work, tells until it has to wait, and lets that go on; returns how
+    /// often it told.
+    async fn tell_until_slowed(&self, lingerer: &ActorRef<Lingerer>) -> u64 {
+        self.begun.acquire().await.expect("it is open").forget();
+        let mut told = 0;
+        while lingerer.add(1).timeout(Duration::from_millis(500)).tell().await.is_ok() {
+            told += 1;
+            assert!(told < 50_000, "nobody is slowed");
+        }
+        self.open.add_permits(1);
+        told
+    }
+}
+
+/// Two nodes, and a lingerer that lives on the second one.
+async fn lingering(
+    cluster: &Cluster,
+    gate: &Arc<Gate>,
+) -> ([(Member, Node); 2], ActorRef<Lingerer>) {
     let node = async |name: &str| {
         let gate = gate.clone();
         let factory = move |_| {
@@ -221,27 +240,38 @@ async fn what_comes_for_an_actor_whose_move_takes_long_is_bounded_and_arrives() 
         };
         joined(cluster.config(name), |node| node.actor(factory)).await
     };
-    let ((one, first), (_two, _second)) = (node("one").await, node("two").await);
-    let lingerer = first.get::<Lingerer>("ada");
-    let id = lingerer.id();
+    let nodes = [node("one").await, node("two").await];
+    let lingerer = nodes[0].1.get::<Lingerer>("ada");
     let away = async {
         // The node may not be known yet.
-        while one.move_to(&id, "two").await.is_err() {
+        while nodes[0].0.move_to(&lingerer.id(), "two").await.is_err() {
             sleep(Duration::from_millis(5)).await;
         }
     };
     timeout(PATIENCE, away).await.expect("it moves");
+    (nodes, lingerer)
+}
+
+/// Others send on meanwhile: they wait, and the node that holds it does not fill its memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_for_an_actor_whose_mailbox_stays_full_is_bounded_and_arrives() {
+    let cluster = Cluster::new();
+    let gate = Arc::new(Gate { begun: Semaphore::new(0), open: Semaphore::new(0) });
+    let (_nodes, lingerer) = lingering(&cluster, &gate).await;
+    lingerer.pause().tell().await.expect("there is room");
+    let told = timeout(PATIENCE * 2, gate.tell_until_slowed(&lingerer)).await.expect("in time");
+    assert_eq!(lingerer.sum().timeout(PATIENCE).await, Ok(told));
+}
+
+/// Others send on meanwhile: they wait, and the node that holds it does not fill its memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_for_an_actor_whose_move_takes_long_is_bounded_and_arrives() {
+    let cluster = Cluster::new();
+    let gate = Arc::new(Gate { begun: Semaphore::new(0), open: Semaphore::new(0) });
+    let ([(one, _first), _second], lingerer) = lingering(&cluster, &gate).await;
+    let id = lingerer.id();
     lingerer.add(1).timeout(PATIENCE).await.expect("it runs");
-    let tells = async {
-        gate.begun.acquire().await.expect("it is open").forget();
-        let mut told = 0;
-        while lingerer.add(1).timeout(Duration::from_millis(500)).tell().await.is_ok() {
-            told += 1;
-            assert!(told < 50_000, "nobody is slowed");
-        }
-        gate.open.add_permits(1);
-        told
-    };
+    let tells = gate.tell_until_slowed(&lingerer);
     let both = async { tokio::join!(one.move_to(&id, "one"), tells) };
     let (moved, told) = timeout(PATIENCE * 2, both).await.expect("in time");
     moved.expect("it is there");

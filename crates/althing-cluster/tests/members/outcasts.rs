@@ -159,22 +159,43 @@ async fn who_watches_an_actor_without_a_name_hears_of_the_death_of_its_node() {
     assert!(matches!(asked, Err(AskError::NodeLost(_) | AskError::Stopped(_))), "{asked:?}");
 }
 
+/// A node that knows a kind which others do not.
+async fn newer(cluster: &Cluster) -> (Member, Node) {
+    joined(cluster.config("new"), |node| {
+        node.actor(async |_| Ok(Villager)).actor(async |_| Ok(Stranger))
+    })
+    .await
+}
+
+/// One of those whose owner does not know them.
+fn stranger_elsewhere(member: &Member, node: &Node) -> ActorRef<Stranger> {
+    let all = (0..200).map(|n| node.get::<Stranger>(format!("stranger-{n}")));
+    let mut elsewhere =
+        all.filter(|it| member.owner_of(&it.id()).is_some_and(|at| at != node.incarnation()));
+    elsewhere.next().expect("one of 200 is there")
+}
+
 /// As during an upgrade: a node that is older does not know what newer ones have.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_ask_of_a_kind_that_its_owner_does_not_know_fails_by_name() {
     let cluster = Cluster::new();
     let (one, _first) = node(cluster.config("one")).await;
-    let member = Member::bind(cluster.config("new")).expect("a port");
-    let builder = Node::builder("new").cluster(member.way());
-    let node = builder.actor(async |_| Ok(Villager)).actor(async |_| Ok(Stranger)).build();
-    member.join().await.expect("the authority is there");
+    let (member, node) = newer(&cluster).await;
     sees(&one, 2).await;
-    let all = (0..200).map(|n| node.get::<Stranger>(format!("stranger-{n}")));
-    let mut elsewhere =
-        all.filter(|it| member.owner_of(&it.id()).is_some_and(|at| at != node.incarnation()));
-    let stranger = elsewhere.next().expect("one of 200 is there");
+    let stranger = stranger_elsewhere(&member, &node);
     sees(&member, 2).await;
     let asked = timeout(PATIENCE, stranger.greet().timeout(PATIENCE * 2)).await;
     let why = asked.expect("it is answered").expect_err("nobody there knows it").to_string();
     assert!(why.contains("test.stranger"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_waits_for_the_end_of_an_actor_whose_kind_its_owner_does_not_know() {
+    let cluster = Cluster::new();
+    let (_one, _first) = node(cluster.config("one")).await;
+    let (member, node) = newer(&cluster).await;
+    sees(&member, 2).await;
+    let stranger = stranger_elsewhere(&member, &node);
+    timeout(PATIENCE, stranger.stopped()).await.expect("it has no life there");
+    timeout(PATIENCE, stranger.stop()).await.expect("it has no life there");
 }

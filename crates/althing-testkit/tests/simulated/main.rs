@@ -7,4 +7,5 @@ mod faults;
 mod moves;
 mod probes;
 mod standstill;
+mod watches;
 mod world;

@@ -26,7 +26,7 @@ use crate::mail::mailbox::{Inner, Phase, Sent};
 use crate::mail::outbox;
 use crate::metrics::Counter;
 use crate::metrics::step::Step;
-use crate::remote::outgoing::ship_end;
+use crate::remote::outgoing::{left_by_all, ship_end, ship_unwatch};
 use crate::shield::{discard_all, discard_some, shielded, wake_all};
 use crate::stop_reason::{StopReason, Terminated};
 use crate::timer::id::TimerId;
@@ -414,8 +414,9 @@ pub(crate) fn close_sleeper(place: &Arc<dyn AnyPlace>) {
 /// Tells those who watch an actor of another node, or wait for its end, that its life there has
 /// ended: those with a number up to `until`, because the other node knew of no later one.
 pub(crate) fn hear_of_end(place: &Arc<dyn AnyPlace>, reason: &StopReason, until: TieNumber) {
-    // A name may live on.
+    // A name may live on, and be watched in a later life.
     let is_last = place.header().id().key().is_none();
+    let until = if is_last { TieNumber::MAX } else { until };
     let mut inner = place.header().mailbox.lock();
     if !inner.is_elsewhere() || inner.is_active() || inner.phase != Phase::Idle {
         // It has come here since, and whoever awaits an end looks again.
@@ -429,11 +430,12 @@ pub(crate) fn hear_of_end(place: &Arc<dyn AnyPlace>, reason: &StopReason, until:
         extras.nodes_watching.clear();
         farewell(extras, (reason, until), true, is_last)
     });
+    // One that is unloaded is watched on, by whom there is.
+    let left = if *reason == StopReason::Passivated { left_by_all(&inner) } else { None };
     drop(inner);
-    if let Some(farewell) = farewell {
-        // Nothing was stashed here.
-        _ = farewell.say(place, reason);
-    }
+    ship_unwatch(place, left);
+    // Nothing was stashed here.
+    _ = farewell.map(|farewell| farewell.say(place, reason));
 }
 
 fn rejection(place: &Arc<dyn AnyPlace>, reason: &StopReason) -> AskError {

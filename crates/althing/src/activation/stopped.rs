@@ -78,9 +78,11 @@ impl Drop for Stopped {
         let Some(number) = self.number else { return };
         let mut inner = self.place.header().mailbox.lock();
         let gone = inner.extras.as_mut().and_then(|extras| extras.stop_waiters.remove(&number));
+        let until = gone.as_ref().and_then(|_| outgoing::left_by_all(&inner));
         // Released before dropping: a waker may be anybody's.
         drop(inner);
         drop(gone);
+        outgoing::ship_unwatch(&self.place, until);
     }
 }
 

@@ -5,15 +5,18 @@ use std::sync::{Arc, Weak};
 
 use crate::address::place::AnyPlace;
 use crate::address::tie::{TieNumber, Ties, remove_until};
+use crate::remote::outgoing::{left_by_all, ship_unwatch};
 
 /// Takes a watcher off an actor's list, unless it has begun to watch later.
 pub(crate) fn forget_watcher(place: &Arc<dyn AnyPlace>, watcher: u64, number: TieNumber) {
     let mut inner = place.header().mailbox.lock();
     let extras = inner.extras.as_mut();
     let gone = extras.and_then(|extras| remove_until(&mut extras.watchers, watcher, number));
+    let until = gone.as_ref().and_then(|_| left_by_all(&inner));
     // Released before dropping: the last reference to an actor may go.
     drop(inner);
     drop(gone);
+    ship_unwatch(place, until);
 }
 
 /// Takes a watcher whose life is over off the lists of all that it watched.
@@ -42,9 +45,11 @@ pub(crate) fn forget_link(place: &Arc<dyn AnyPlace>, ended: u64, number: TieNumb
     let mut inner = place.header().mailbox.lock();
     let extras = inner.extras.as_mut();
     let gone = extras.and_then(|extras| remove_until(&mut extras.linked, ended, number));
+    let until = gone.as_ref().and_then(|_| left_by_all(&inner));
     // Released before dropping, as above.
     drop(inner);
     drop(gone);
+    ship_unwatch(place, until);
 }
 
 /// Takes an actor off the list of its parent's children.

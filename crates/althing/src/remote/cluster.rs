@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::address::actor_id::ActorId;
+use crate::address::actor_id::{ActorId, Incarnation};
 use crate::epoch::Epoch;
 use crate::node::shared::Node;
 use crate::remote::parcel::Parcel;
@@ -68,6 +68,11 @@ pub trait Cluster: Send + Sync + 'static {
         _replay: usize,
     ) -> Option<Arc<dyn TopicWay>> {
         None
+    }
+
+    /// Whether that node can still hear of something, as far as is known now.
+    fn has(&self, _node: Incarnation) -> bool {
+        true
     }
 
     /// Has an actor of this node live on the node of that name from some later moment on; it may be

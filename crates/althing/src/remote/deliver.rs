@@ -79,8 +79,8 @@ impl Node {
                 control::obey(&place, control);
                 Ok(())
             }
-            (Cargo::Control(Control::Watch { node, number, .. }), Err(_)) => {
-                self.tell_of_former_end(to, Incarnation(node), number);
+            (Cargo::Control(Control::Watch { node, sleepers_too, number }), Err(_)) => {
+                self.tell_of_no_life(to, (Incarnation(node), number), sleepers_too);
                 Ok(())
             }
             (Cargo::Control(_), Err(_)) => Ok(()),
@@ -100,11 +100,20 @@ impl Node {
     }
 
     /// Tells a node that an actor without a name, which lived here, had ended before it was
-    /// watched. Nobody remembers why.
-    fn tell_of_former_end(&self, id: ActorId, watcher: Incarnation, number: u64) {
-        let lived_here = id.origin().is_some_and(|(node, _)| node == self.incarnation());
-        if let Some(cluster) = self.shared().cluster.as_ref().filter(|_| lived_here) {
-            let cargo = Cargo::Control(Control::Ended { reason: StopReason::Requested, number });
+    /// watched: nobody remembers why. Or that one has no life, of a kind that this node does not have.
+    fn tell_of_no_life(
+        &self,
+        id: ActorId,
+        (watcher, number): (Incarnation, u64),
+        sleepers_too: bool,
+    ) {
+        let reason = match id.origin() {
+            Some((node, _)) if node == self.incarnation() => StopReason::Requested,
+            None if sleepers_too => StopReason::Passivated,
+            _ => return,
+        };
+        if let Some(cluster) = &self.shared().cluster {
+            let cargo = Cargo::Control(Control::Ended { reason, number });
             cluster.send(Parcel { to: id, node: Some(watcher), cargo });
         }
     }

@@ -148,9 +148,23 @@ enum Relocated {
     MustLeave,
 }
 
+/// Takes nodes that are lost off the list of those that watch an actor.
+fn forget_lost(place: &Arc<dyn AnyPlace>) {
+    let header = place.header();
+    let Some(cluster) = &header.kind.node.cluster else { return };
+    let nodes = header.mailbox.lock().extras.as_ref().map(|extras| extras.nodes_watching.clone());
+    // Asked without the lock: the cluster is foreign.
+    for (lost, _) in nodes.into_iter().flatten().filter(|(node, _)| !cluster.has(*node)) {
+        if let Some(extras) = &mut header.mailbox.lock().extras {
+            extras.nodes_watching.remove(&lost);
+        }
+    }
+}
+
 fn relocate(place: &Arc<dyn AnyPlace>) -> Relocated {
     let header = place.header();
     let Some(location) = header.location() else { return Relocated::Settled };
+    forget_lost(place);
     let mut inner = header.mailbox.lock();
     let was_elsewhere = inner.is_elsewhere();
     match location {
@@ -168,6 +182,12 @@ fn relocate(place: &Arc<dyn AnyPlace>) -> Relocated {
     // Who awaits the end of an actor that has come here looks whether it lives.
     let has_come = was_elsewhere && !inner.is_elsewhere();
     let waiters = if has_come { inner.take_stop_waiters() } else { Vec::new() };
+    if inner.is_elsewhere()
+        && let Some(extras) = &mut inner.extras
+    {
+        // Nodes ask anew where it lives now.
+        extras.nodes_watching.clear();
+    }
     drop(inner);
     wake_all(waiters);
     watch_on(place);

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use crate::address::actor_id::Incarnation;
 use crate::address::place::AnyPlace;
 use crate::address::tie::TieNumber;
-use crate::mail::extras::System;
+use crate::mail::extras::{Extras, System};
+use crate::mail::mailbox::Inner;
 use crate::remote::parcel::{Cargo, Control, Parcel};
 use crate::stop_reason::StopReason;
 
@@ -41,6 +42,21 @@ pub(crate) fn ship_watch(place: &Arc<dyn AnyPlace>, sleepers_too: bool) {
     let node = place.header().kind.node.incarnation.0;
     let number = TieNumber::next().number();
     ship(place, None, Control::Watch { node, sleepers_too, number });
+}
+
+/// The number up to which nobody here watches an actor of another node or awaits its end any more, if
+/// nobody does. Taken under the lock: whoever begins to do so later has a higher one.
+pub(crate) fn left_by_all(inner: &Inner) -> Option<TieNumber> {
+    let is_needed = |extras: &Extras| extras.is_watched() || !extras.stop_waiters.is_empty();
+    let is_left = inner.is_elsewhere() && !inner.extras.as_deref().is_some_and(is_needed);
+    is_left.then(TieNumber::next)
+}
+
+/// Has the actor's node tell this one no more of the end of lives that were watched up to then.
+pub(crate) fn ship_unwatch(place: &Arc<dyn AnyPlace>, until: Option<TieNumber>) {
+    let Some(until) = until else { return };
+    let node = place.header().kind.node.incarnation.0;
+    ship(place, None, Control::Unwatch { node, number: until.number() });
 }
 
 /// Tells nodes of an end, each with the number of its last watch.
