@@ -2,6 +2,7 @@
 
 import { mount } from 'svelte';
 
+import { whenIdle } from './app/when_idle';
 import { loadStrings, type Language } from './i18n';
 import type { Keep } from './net/keep';
 import App from './ui/App.svelte';
@@ -16,6 +17,5 @@ export async function start(target: Element, keep: Keep, language: Language, hal
   await loadStrings(language);
   mount(App, { target, props: { keep, ...halves } });
   // What fails here is asked for again, with words, by the page that needs it.
-  const whenIdle = window.requestIdleCallback ?? ((run: () => void) => setTimeout(run));
   whenIdle(() => [halves.loadShell, halves.loadEntrance].forEach((load) => void load().catch(() => undefined)));
 }

@@ -120,16 +120,15 @@ export class Chat {
   /** Shows what was archived, then connects from where the archive ends. */
   async start(): Promise<void> {
     this.sender.restore();
-    const glimpse = takeGlimpse();
+    // A browser that holds nothing takes its time to make the database; the list of the server says more.
+    void takeGlimpse()?.then((room) => room && !this.loaded && this.#showKept([{ ...room, view: this.#named(room.view) }]));
     const loading = this.#archive.load();
     const archived = await within(ANSWER_MS_MAX, loading);
     if (this.#isStopped) return;
     if (archived === undefined) this.#listener.keepsNothing();
     this.#showKept(archived ?? []);
-    this.loaded = this.rooms.size > 0;
+    this.loaded ||= (archived ?? []).length > 0;
     this.#follow();
-    // The list of the server says more.
-    void glimpse?.then((room) => room && !this.loaded && this.#showKept([{ ...room, view: this.#named(room.view) }]));
     void loading.then((late) => late && archived === undefined && !this.loaded && this.#showKept(late));
     this.link.start();
     this.#relisting = setInterval(() => {
@@ -210,10 +209,8 @@ export class Chat {
   /** Gives up a message that was not sent, and its files. */
   discard(entry: OutboxEntry): void {
     this.sender.dispatch({ type: 'discard', key: entry.key });
-    for (const { key } of entry.files ?? []) {
-      const draft = this.uploads?.draft(key);
-      if (draft) this.uploads?.drop(draft);
-    }
+    const drafts = (entry.files ?? []).flatMap(({ key }) => this.uploads?.draft(key) ?? []);
+    for (const draft of drafts) this.uploads?.drop(draft);
   }
 
   add(view: RoomView): void {

@@ -29,11 +29,15 @@ export class Formatter {
 
   /** Whether a text will look otherwise in a moment. */
   awaits(body: string): boolean {
-    return !this.#render && !this.#failed && !isOnlyWords(body);
+    if (this.#render || this.#failed || body === '' || isOnlyWords(body)) return false;
+    this.load();
+    return true;
   }
 
   /** As HTML that is safe to show; undefined as long as that is not known. */
   html(body: string, myName: string): string | undefined {
+    if (body === '') return '';
+    if (!this.#render && !this.#failed) this.load();
     return this.#render?.(body, myName);
   }
 

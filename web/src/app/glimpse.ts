@@ -39,7 +39,7 @@ async function look({ token, user }: KeptSession, room: RoomId): Promise<Archive
     get<{ messages: MessageView[] }>(`${path}/messages?limit=${MESSAGES}`, token),
   ]);
   // Behind the chat itself it would be late.
-  if (page.messages.slice(-SEEN_FIRST).some(({ body }) => !isOnlyWords(body))) import('../text/markdown').catch(() => undefined);
+  if (page.messages.slice(-SEEN_FIRST).some(({ body }) => body !== '' && !isOnlyWords(body))) import('../text/markdown').catch(() => undefined);
   return { view, messages: page.messages };
 }
 

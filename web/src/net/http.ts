@@ -68,7 +68,7 @@ export async function changePassword(token: string, change: PasswordChange): Pro
 
 /** Deletes the account of whoever asks. */
 export async function deleteAccount(token: string, wish: AccountDelete): Promise<void> {
-  await request<undefined>('POST', '/api/v1/me/deletion', { body: wish, token });
+  await request<undefined>('POST', '/api/v1/me/deletion', { body: wish, token, patient: true });
 }
 
 /** Shows a picture, or none. */
@@ -77,6 +77,9 @@ export function setPicture(token: string, picture: Blob | undefined): Promise<Us
   return picture ? request<UserView>('PUT', path, { bytes: picture, token }) : request<UserView>('DELETE', path, { token });
 }
 
+/** A line may be half open: it takes what is said and never answers. The slowest one that works answers sooner. */
+const ANSWER_MS_MAX = 30_000;
+
 interface Options {
   body?: object;
   /** A body that is no JSON. */
@@ -84,15 +87,30 @@ interface Options {
   token?: string;
   /** It arrives though the page is closed meanwhile. */
   keepalive?: boolean;
+  /** What is asked for may take the server as long as it likes. */
+  patient?: boolean;
 }
 
-export async function request<T>(method: string, path: string, { body, bytes, token, keepalive = false }: Options): Promise<T> {
+export async function request<T>(method: string, path: string, { body, bytes, token, keepalive = false, patient = false }: Options): Promise<T> {
   const headers: Record<string, string> = {};
   if (body !== undefined) headers['content-type'] = 'application/json';
   if (token !== undefined) headers['authorization'] = `Bearer ${token}`;
-  const init: RequestInit = { method, headers, credentials: 'omit', keepalive };
+  const stop = new AbortController();
+  const init: RequestInit = { method, headers, credentials: 'omit', keepalive, signal: stop.signal };
   if (body !== undefined) init.body = JSON.stringify(body);
   if (bytes !== undefined) init.body = bytes;
+  // A picture takes as long as the line does.
+  const timer = bytes === undefined && !patient ? setTimeout(() => stop.abort(), ANSWER_MS_MAX) : undefined;
+  try {
+    return await answered<T>(path, init);
+  } catch (failure) {
+    throw stop.signal.aborted ? new Unreachable(failure) : failure;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function answered<T>(path: string, init: RequestInit): Promise<T> {
   const response = await fetch(path, init).catch((cause: unknown) => {
     throw new Unreachable(cause);
   });

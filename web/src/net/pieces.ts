@@ -83,7 +83,7 @@ export class UploadInPieces {
   }
 
   #ask(method: string, path: string): Promise<UploadProgress> {
-    return request<UploadProgress>(method, path, { token: this.#request.token });
+    return request<UploadProgress>(method, path, { token: this.#request.token, patient: true });
   }
 
   /** It is not wanted any more; what the server does not hear it finds out by waiting. */
