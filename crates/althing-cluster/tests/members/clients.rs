@@ -350,6 +350,8 @@ async fn who_asks_about_one_node_does_not_wait_for_another_that_hangs() {
         sleep(Duration::from_millis(10)).await;
     }
     let mut hangs = pin!(client.status("three"));
+    // It dials by then.
+    assert!(timeout(Duration::from_millis(500), &mut hangs).await.is_err(), "it hangs");
     let both = async {
         let asked = client.status("two");
         tokio::select! {
