@@ -95,7 +95,7 @@ fn refresh(
     (expired, expire_at, info): (bool, i64, Option<Bytes>),
 ) {
     for connection in connections(server, whose) {
-        if expired {
+        if expired || expire_at > 0 && seconds_left(expire_at) == 0 {
             connection.outbox.close(DisconnectCode::Expired);
             continue;
         }

@@ -7,6 +7,7 @@ mod api;
 mod batch;
 mod encrypted_database;
 mod encryption;
+mod ends;
 mod forged;
 mod grpc;
 mod keys;
