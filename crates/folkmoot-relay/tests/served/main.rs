@@ -11,6 +11,7 @@ mod ends;
 mod forged;
 mod grpc;
 mod keys;
+mod many_connections;
 mod metrics;
 mod nonsense;
 mod openapi;
