@@ -14,6 +14,7 @@ mod keys;
 mod many_connections;
 mod metrics;
 mod nonsense;
+mod nulls;
 mod openapi;
 mod phpcent;
 mod proxies;
