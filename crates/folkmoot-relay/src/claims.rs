@@ -8,6 +8,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::nulls;
 use crate::overrides::Overrides;
 use crate::server::now_ms;
 
@@ -16,6 +17,7 @@ use crate::server::now_ms;
 #[serde(default)]
 pub(crate) struct ConnectionClaims {
     /// The user's id; empty: anonymous.
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) sub: String,
     /// When it ends, in seconds since 1970; 0: never.
     #[serde(deserialize_with = "date")]
@@ -26,12 +28,16 @@ pub(crate) struct ConnectionClaims {
     #[serde(deserialize_with = "optional_date")]
     pub(crate) expire_at: Option<i64>,
     /// Named by tokens for a subscription only.
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) channel: String,
     pub(crate) info: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) b64info: String,
     /// Subscribed by the server.
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) channels: Vec<String>,
     /// The same, with more to say about each.
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) subs: BTreeMap<String, SubClaims>,
     /// What backends are told of the connection when they are asked; its client never sees it.
     pub(crate) meta: Option<Box<RawValue>>,
@@ -45,10 +51,12 @@ pub(crate) struct ConnectionClaims {
 #[serde(default)]
 pub(crate) struct SubClaims {
     pub(crate) info: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) b64info: String,
     pub(crate) data: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) b64data: String,
-    #[serde(rename = "override")]
+    #[serde(rename = "override", deserialize_with = "nulls::or_default")]
     pub(crate) overrides: Overrides,
 }
 
@@ -56,7 +64,9 @@ pub(crate) struct SubClaims {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct SubscriptionClaims {
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) sub: String,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) channel: String,
     #[serde(deserialize_with = "date")]
     pub(crate) exp: i64,
@@ -65,8 +75,9 @@ pub(crate) struct SubscriptionClaims {
     #[serde(deserialize_with = "optional_date")]
     pub(crate) expire_at: Option<i64>,
     pub(crate) info: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) b64info: String,
-    #[serde(rename = "override")]
+    #[serde(rename = "override", deserialize_with = "nulls::or_default")]
     pub(crate) overrides: Overrides,
 }
 
@@ -74,6 +85,11 @@ pub(crate) struct SubscriptionClaims {
 /// none, and open for ever.
 pub(crate) fn date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
     whole_seconds(f64::deserialize(deserializer)?)
+}
+
+/// The same of what a backend says; 0, if it says none.
+pub(crate) fn date_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    optional_date(deserializer).map(Option::unwrap_or_default)
 }
 
 /// Seconds since 1970 from which a token counts. Whoever checks the signature passes over what is no

@@ -122,11 +122,11 @@ fn checksum(value: &[u8]) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// What a client makes of it, written from the format's description.
-    fn apply(old: &[u8], delta: &[u8]) -> Vec<u8> {
+    pub(crate) fn apply(old: &[u8], delta: &[u8]) -> Vec<u8> {
         let mut rest = delta;
         let number = |rest: &mut &[u8]| {
             let mut value = 0_u64;

@@ -24,6 +24,7 @@ mod kafka;
 mod metrics;
 mod name;
 mod nodes;
+mod nulls;
 mod outbox;
 mod overrides;
 mod owners;

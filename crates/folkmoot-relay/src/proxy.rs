@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 
 use crate::session::Refusal;
 use crate::settings::{ProxySettings, Settings, SettingsError};
-use http::{Endpoint, HttpError};
+use http::{Endpoint, HttpError, Repeat};
 use message::Answer;
 pub(crate) use message::{
     About, ConnectRequest, Connected, Refreshed, ReplyData, RpcRequest, Subscribed, WithChannel,
@@ -48,6 +48,14 @@ impl Event {
             Self::Publish => "publish",
             Self::SubRefresh => "sub_refresh",
             Self::Rpc => "rpc",
+        }
+    }
+
+    /// What a backend does for a publication or a call is not to be done twice.
+    fn repeat(self) -> Repeat {
+        match self {
+            Self::Connect | Self::Refresh | Self::Subscribe | Self::SubRefresh => Repeat::Always,
+            Self::Publish | Self::Rpc => Repeat::IfUnsent,
         }
     }
 }
@@ -141,7 +149,7 @@ impl Proxies {
         let Some(proxy) = self.by_event.get(&event) else {
             return Err(ErrorCode::NotAvailable.into());
         };
-        let answer = proxy.post(origin, request).await.map_err(|error| {
+        let answer = proxy.post(origin, request, event.repeat()).await.map_err(|error| {
             proxy.failed.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(%error, event = event.name(), "a proxy has no answer");
             RpcError::from(ErrorCode::Internal)
@@ -172,7 +180,12 @@ impl Proxy {
         Ok(Self { endpoint, http_headers, emulated_headers, includes_meta, failed })
     }
 
-    async fn post(&self, origin: &Origin, request: &impl Serialize) -> Result<Bytes, HttpError> {
+    async fn post(
+        &self,
+        origin: &Origin,
+        request: &impl Serialize,
+        repeat: Repeat,
+    ) -> Result<Bytes, HttpError> {
         let mut headers = HeaderMap::new();
         for name in &self.emulated_headers {
             let value = origin.emulated_headers.get(name.as_str());
@@ -187,6 +200,6 @@ impl Proxy {
             }
         }
         let body = serde_json::to_vec(request).expect("requests of ours are JSON");
-        self.endpoint.post(&headers, body.into()).await
+        self.endpoint.post(&headers, body.into(), repeat).await
     }
 }

@@ -37,7 +37,7 @@ pub(crate) enum TokenError {
     Expired,
     /// Forged, of another issuer, or no token at all.
     Invalid,
-    /// Whoever has the keys did not answer.
+    /// Whoever has the keys did not answer, or is asked again only later.
     Unknown,
 }
 
@@ -116,7 +116,7 @@ impl Verifier {
         let key = match (&self.jwks, id) {
             (Some(jwks), Some(id)) => Some(jwks.key(id).await.map_err(|error| match error {
                 NoKey::Unknown => TokenError::Invalid,
-                NoKey::Unreachable => TokenError::Unknown,
+                NoKey::Unclear => TokenError::Unknown,
             })?),
             _ => self.keys.iter().find(|key| fits(key)).cloned(),
         };

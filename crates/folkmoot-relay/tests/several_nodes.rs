@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -670,5 +670,85 @@ async fn a_row_that_no_frame_holds_is_set_aside_and_holds_nobody_up() {
     }
     let error: &str = rows[0].get(0);
     assert!(error.contains("bytes is over the limit of 33554432"), "{error}");
+    cluster.end().await;
+}
+
+/// Publishes so many numbers into each channel without waiting for the replies.
+async fn publish_all(client: &mut Listener, names: &[String], rounds: usize, first_id: usize) {
+    for round in 0..rounds {
+        for (place, name) in names.iter().enumerate() {
+            // Long ones, which take longer on their way, between short ones.
+            let filling = if (round + place) % 3 == 1 { 20_000 } else { 1 };
+            let data = json!([round, "x".repeat(filling)]);
+            let id = first_id + round * names.len() + place;
+            client.send(json!({ "id": id, "publish": { "channel": name, "data": data } })).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_client_publishes_comes_in_its_order_wherever_the_owner_is_and_moves_to() {
+    const ROUNDS: usize = 40;
+    let mut cluster = Cluster::start(2).await;
+    let names = channels();
+    let all: Vec<_> = names.iter().map(String::as_str).collect();
+    let mut witness = Listener::subscribe(&cluster.nodes[1], &all).await.beside();
+    let mut client = Listener::subscribe(&cluster.nodes[0], &all).await;
+    publish_all(&mut client, &names, ROUNDS, 100).await;
+    // While owners move to a third node.
+    tokio::join!(publish_all(&mut client, &names, ROUNDS, 10_000), cluster.join());
+    let mut replies = BTreeSet::new();
+    let mut refused = 0;
+    while replies.len() < 2 * ROUNDS * names.len() {
+        let message = client.message().await;
+        if let Some(id) = message["id"].as_u64() {
+            replies.insert(id);
+            refused += usize::from(!message["error"].is_null());
+        }
+    }
+    for name in &names {
+        call(&cluster.nodes[2], "publish", json!({ "channel": name, "data": "end" })).await;
+    }
+    let mut heard = BTreeMap::<String, Vec<u64>>::new();
+    let mut ended = 0;
+    while ended < names.len() {
+        let (channel, data) = witness.recv().await.expect("it listens");
+        match data[0].as_u64() {
+            Some(round) => heard.entry(channel).or_default().push(round),
+            None => ended += 1,
+        }
+    }
+    let count: usize = heard.values().map(Vec::len).sum();
+    assert_eq!(count, replies.len() - refused);
+    for (channel, rounds) in heard {
+        // Each number once in the first half and once in the second.
+        let falls = rounds.windows(2).filter(|pair| pair[1] <= pair[0]).count();
+        assert!(falls <= 1, "{channel}: {rounds:?}");
+    }
+    cluster.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_that_nobody_would_keep_go_on_for_who_hears_them_while_their_owner_moves() {
+    let short = "[[channel.namespaces]]\nname = 'short'\nallow_subscribe_for_anonymous = true\n\
+                 history_size = 10\nhistory_ttl = '1s'\nhistory_meta_ttl = '1s'\n\
+                 force_recovery = true\n";
+    let mut cluster = Cluster::start_with(1, short).await;
+    let names: Vec<String> = (0..16).map(|number| format!("short:{number}")).collect();
+    let all: Vec<_> = names.iter().map(String::as_str).collect();
+    let mut listener = Listener::subscribe(&cluster.nodes[0], &all).await;
+    for offset in 1..=2 {
+        for name in &names {
+            publish(&cluster.nodes[offset - 1], name, offset).await;
+            let push = listener.message().await;
+            let push = &push["push"];
+            assert_eq!((&push["channel"], &push["pub"]["offset"]), (&json!(name), &json!(offset)));
+        }
+        if offset == 1 {
+            // Longer than the numbers would be kept, were there nobody.
+            tokio::time::sleep(Duration::from_millis(3_500)).await;
+            cluster.join().await;
+        }
+    }
     cluster.end().await;
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::claims;
+use crate::nulls;
 use crate::overrides::Overrides;
 use crate::version::Version;
 
@@ -29,6 +30,7 @@ pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, RpcError> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Named {
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) method: String,
     params: Option<Box<RawValue>>,
 }
@@ -44,17 +46,24 @@ impl Named {
 #[serde(default)]
 pub(super) struct Content {
     pub(super) data: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) b64data: String,
     /// The data as it stands, where it need not be JSON.
     #[serde(skip)]
     pub(super) raw: Bytes,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) skip_history: bool,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) delta: bool,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) tags: BTreeMap<String, String>,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) idempotency_key: String,
     /// What it is a state of has had so many changes; 0: it is not said.
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) version: u64,
     /// In which versions count.
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) version_epoch: String,
 }
 
@@ -93,12 +102,14 @@ impl Content {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Channel {
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) channel: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Broadcast {
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) channels: Vec<String>,
 }
 
@@ -106,29 +117,37 @@ pub(super) struct Broadcast {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Of {
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) user: String,
     /// One connection; empty: all.
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) client: String,
     /// Connections that are spared.
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) whitelist: Vec<String>,
     /// One connection, by the name that its client alone was told; empty: all.
     pub(super) session: Option<String>,
     /// Refused: to pass over it would mean more connections than the caller wants.
     pub(super) label_filter: Option<IgnoredAny>,
     /// Refused without a user: it asks for the connections of all.
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) all_users: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Subscribe {
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) channel: String,
     info: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "nulls::or_default")]
     b64info: String,
     data: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "nulls::or_default")]
     b64data: String,
     pub(super) recover_since: Option<StreamPosition>,
     /// In seconds since 1970; 0: it has no end.
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) expire_at: i64,
     #[serde(rename = "override")]
     pub(super) overrides: Option<Overrides>,
@@ -155,14 +174,18 @@ pub(super) struct Disconnect {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Code {
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) code: u32,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) reason: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Refresh {
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) expired: bool,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) expire_at: i64,
     /// What is said of the user from now on; `None`: what was said before.
     info: Option<Box<RawValue>>,
@@ -187,12 +210,14 @@ impl Refresh {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Rpc {
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) method: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct List {
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) pattern: String,
 }
 
@@ -200,8 +225,10 @@ pub(super) struct List {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Batch {
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) commands: Vec<BatchCommand>,
     /// Whether they may run beside each other.
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(super) parallel: bool,
 }
 

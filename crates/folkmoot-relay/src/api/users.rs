@@ -1,5 +1,6 @@
 //! What the server API does to those of a user's connections that came to this node.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,17 +8,21 @@ use folkmoot_gateway::Close;
 use folkmoot_protocol::frame::{PushKind, Refresh, Unsubscribe};
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{DisconnectCode, ErrorCode};
+use futures_util::future::join_all;
 
 use super::method::Subscription;
 use crate::channels::{Answer, ChannelsCalls};
 use crate::connection::Connection;
 use crate::nodes::{UserCommand, Whose};
 use crate::payload::Encoded;
+use crate::rules::Rule;
 use crate::server::{Server, seconds_left, unavailable};
 use crate::session::{ByServer, end_connection_at, end_subscription_at, subscribe_by_server};
 
 /// The SDKs do not subscribe again by themselves after a code below 2500.
 const UNSUBSCRIBED_BY_SERVER: u32 = 2000;
+/// How Centrifugo ends a connection that its backend subscribes to more channels than it may have.
+const CHANNEL_LIMIT: Close = Close { code: 3505, reason: Cow::Borrowed("channel limit") };
 
 /// Does what is asked to those that are here.
 pub(crate) async fn on_users(server: &Arc<Server>, command: UserCommand) -> Result<(), RpcError> {
@@ -52,41 +57,62 @@ async fn subscribe(
     asked: &Subscription,
 ) -> Result<(), RpcError> {
     let rule = asked.overrides.over(server.rules.of(&asked.channel)?)?;
-    for connection in connections(server, whose) {
-        let since = asked.since.as_ref();
-        let by_server = ByServer {
-            info: asked.info.clone(),
-            data: asked.data.clone(),
-            since: since.map(|since| (since.offset, since.epoch.clone())),
-            answer: Answer::Push,
-            place: None,
-        };
-        let channel = Arc::from(asked.channel.as_str());
-        match subscribe_by_server(server, &connection, &channel, &rule, by_server).await {
-            Ok(_) => end_subscription_at(server, &connection, &channel, asked.ends_at),
+    let rule = &rule;
+    each(connections(server, whose), |connection| async move {
+        subscribe_one(server, &connection, rule, asked).await
+    })
+    .await
+}
+
+/// Does something to each, whatever comes of it for the others; the first error counts.
+async fn each<F: Future<Output = Result<(), RpcError>>>(
+    connections: Vec<Arc<Connection>>,
+    work: impl Fn(Arc<Connection>) -> F,
+) -> Result<(), RpcError> {
+    join_all(connections.into_iter().map(work)).await.into_iter().collect()
+}
+
+async fn subscribe_one(
+    server: &Arc<Server>,
+    connection: &Arc<Connection>,
+    rule: &Rule,
+    asked: &Subscription,
+) -> Result<(), RpcError> {
+    let since = asked.since.as_ref();
+    let by_server = ByServer {
+        info: asked.info.clone(),
+        data: asked.data.clone(),
+        since: since.map(|since| (since.offset, since.epoch.clone())),
+        answer: Answer::Push,
+        place: None,
+    };
+    let channel = Arc::from(asked.channel.as_str());
+    match subscribe_by_server(server, connection, &channel, rule, by_server).await {
+        Ok(_) => end_subscription_at(server, connection, &channel, asked.ends_at),
+        Err(error) => match error.code {
             // It has what was wanted for it, but for another end.
-            Err(error) if error.code == ErrorCode::AlreadySubscribed => {
-                if asked.ends_at != 0 {
-                    end_subscription_at(server, &connection, &channel, asked.ends_at);
-                }
+            ErrorCode::AlreadySubscribed if asked.ends_at != 0 => {
+                end_subscription_at(server, connection, &channel, asked.ends_at);
             }
-            // It ends.
-            Err(error) if error.code == ErrorCode::NotAvailable => {}
-            Err(error) => return Err(error),
-        }
+            // Or it ends.
+            ErrorCode::AlreadySubscribed | ErrorCode::NotAvailable => {}
+            // It must not go on without what its backend takes it to have.
+            ErrorCode::LimitExceeded => connection.outbox.close(CHANNEL_LIMIT),
+            _ => return Err(error),
+        },
     }
     Ok(())
 }
 
 async fn unsubscribe(server: &Server, whose: &Whose, channel: &Arc<str>) -> Result<(), RpcError> {
-    for connection in connections(server, whose) {
+    each(connections(server, whose), |connection| async move {
         connection.take_back(channel);
         let reason = "server unsubscribe".to_owned();
         let why = Unsubscribe { code: UNSUBSCRIBED_BY_SERVER, reason };
         let expelled = server.hub.of(channel).expel(channel.clone(), connection.id.clone(), why);
-        expelled.await.map_err(|error| unavailable(&error))?;
-    }
-    Ok(())
+        expelled.await.map(drop).map_err(|error| unavailable(&error))
+    })
+    .await
 }
 
 fn refresh(
@@ -95,7 +121,7 @@ fn refresh(
     (expired, expire_at, info): (bool, i64, Option<Bytes>),
 ) {
     for connection in connections(server, whose) {
-        if expired {
+        if expired || expire_at > 0 && seconds_left(expire_at) == 0 {
             connection.outbox.close(DisconnectCode::Expired);
             continue;
         }

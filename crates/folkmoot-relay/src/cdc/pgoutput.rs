@@ -1,10 +1,15 @@
 //! What PostgreSQL's plugin `pgoutput` says of committed transactions, version 1 of its protocol, as
 //! values. Bytes come in, changes go out; nothing is read or written here.
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// The first of January 2000, from which the database counts, in milliseconds since 1970.
 const EPOCH_MS: i64 = 946_684_800_000;
+
+/// What stands before the values of a row that is inserted.
+const ROW_HEAD_BYTES: usize = 8;
+/// The longest value that is kept of a row that is too long to be held: ids and methods are shorter.
+const VALUE_BYTES_MAX: usize = 1 << 10;
 
 /// A place in the database's log.
 pub(super) type Lsn = u64;
@@ -70,10 +75,68 @@ pub(super) fn read(mut message: Bytes) -> Result<Change, Unreadable> {
     })
 }
 
+/// A change that is too long to be held, as it comes: what is kept of it reads as an inserted row
+/// whose long values are missing.
+#[derive(Debug, Default)]
+pub(super) struct Shortened {
+    kept: BytesMut,
+    /// Bytes of a long value that are still to come.
+    passing: usize,
+}
+
+impl Shortened {
+    /// Takes in what has come, as far as it can be told apart; how many bytes that is.
+    pub(super) fn take(&mut self, mut coming: &[u8]) -> usize {
+        let all = coming.len();
+        loop {
+            let before = coming.len();
+            self.step(&mut coming);
+            if coming.len() == before {
+                return all - before;
+            }
+        }
+    }
+
+    /// What tells which row it was.
+    pub(super) fn kept(self) -> Bytes {
+        self.kept.freeze()
+    }
+
+    /// Takes in the head, a value, or a part of one; nothing, if too little has come.
+    fn step(&mut self, coming: &mut &[u8]) {
+        let head_left = ROW_HEAD_BYTES.saturating_sub(self.kept.len());
+        if head_left > 0 {
+            let (head, rest) = coming.split_at(head_left.min(coming.len()));
+            self.kept.put_slice(head);
+            *coming = rest;
+        } else if self.passing > 0 {
+            let passed = self.passing.min(coming.len());
+            self.passing -= passed;
+            coming.advance(passed);
+        } else if let [b't', a, b, c, d, rest @ ..] = *coming {
+            let len = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+            if len > VALUE_BYTES_MAX {
+                self.kept.put_u8(b'u');
+                (self.passing, *coming) = (len, rest);
+            } else if rest.len() >= len {
+                let (value, rest) = coming.split_at(5 + len);
+                self.kept.put_slice(value);
+                *coming = rest;
+            }
+        } else if let [b'n' | b'u', rest @ ..] = *coming {
+            self.kept.put_u8(coming[0]);
+            *coming = rest;
+        } else if coming.first().is_some_and(|kind| *kind != b't') {
+            // It is no row, and nothing of it is held up.
+            self.passing = usize::MAX;
+        }
+    }
+}
+
 /// The relation of a row, and its first values.
 type Head = (u32, Vec<Option<Bytes>>);
 
-/// Reads the beginning of an inserted row: its relation, and those values that are whole. `None`: it
+/// Reads what is known of an inserted row: its relation, and those values that are whole. `None`: it
 /// is another change.
 pub(super) fn read_head(mut head: Bytes) -> Result<Option<Head>, Unreadable> {
     if take_u8(&mut head)? != b'I' {
@@ -157,8 +220,6 @@ pub(super) fn take_u64(message: &mut Bytes) -> Result<u64, Unreadable> {
 
 #[cfg(test)]
 mod tests {
-    use bytes::{BufMut, BytesMut};
-
     use super::*;
 
     fn insert() -> Bytes {
@@ -188,6 +249,38 @@ mod tests {
         assert_eq!(read_head(cut), Ok(Some((7, vec![id]))));
         assert_eq!(read_head(Bytes::from_static(b"U1")), Ok(None));
         assert_eq!(read_head(Bytes::from_static(b"I1")), Err(Unreadable));
+    }
+
+    #[test]
+    fn of_a_row_that_is_too_long_the_values_around_its_long_ones_are_known() {
+        let mut message = BytesMut::from(&insert()[..6]);
+        message.put_u16(4);
+        for len in [VALUE_BYTES_MAX + 1, 2, VALUE_BYTES_MAX] {
+            message.put_slice(b"t");
+            message.put_u32(u32::try_from(len).unwrap());
+            message.put_bytes(b'4', len);
+        }
+        message.put_slice(b"n");
+        let value = |len| Some(Bytes::from(vec![b'4'; len]));
+        let values = vec![None, value(2), value(VALUE_BYTES_MAX), None];
+        for at_once in [1, 3, 1_000, message.len()] {
+            let (mut shortened, mut waiting) = (Shortened::default(), BytesMut::new());
+            for part in message.chunks(at_once) {
+                waiting.put_slice(part);
+                let taken = shortened.take(&waiting);
+                waiting.advance(taken);
+            }
+            assert!(waiting.is_empty());
+            assert_eq!(read_head(shortened.kept()), Ok(Some((7, values.clone()))), "{at_once}");
+        }
+    }
+
+    #[test]
+    fn of_what_is_too_long_and_no_row_nothing_is_held() {
+        let mut shortened = Shortened::default();
+        let taken = (0..100).map(|_| shortened.take(&[b'x'; 1_000])).sum::<usize>();
+        assert!(taken >= 99_000, "{taken}");
+        assert_eq!(shortened.kept().len(), ROW_HEAD_BYTES);
     }
 
     #[test]

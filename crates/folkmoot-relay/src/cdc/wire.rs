@@ -13,15 +13,15 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_postgres::config::Host;
 
-use super::pgoutput::Lsn;
+use super::pgoutput::{Lsn, Shortened};
 
 /// Version 3.0 of the protocol.
 const PROTOCOL: u32 = 196_608;
 /// The longest message that is read whole: a row has at most a gigabyte, and none here should come
 /// near.
 pub(super) const MESSAGE_BYTES_MAX: usize = 64 << 20;
-/// What is kept of a longer one: enough to tell which row it is.
-const HEAD_BYTES: usize = 4 << 10;
+/// What stands before a change.
+const CHANGE_HEAD_BYTES: usize = 25;
 /// A message that says to be longer is none: the database has no such values.
 const LENGTH_MAX: usize = 2 << 30;
 /// Taken from the socket at once, at most.
@@ -51,12 +51,11 @@ pub(super) struct Wire {
     cut: Option<Cut>,
 }
 
-/// A message over the limit.
+/// A change over the limit.
 #[derive(Debug)]
 struct Cut {
-    kind: u8,
-    /// Its beginning.
-    head: Bytes,
+    end: Lsn,
+    row: Shortened,
     len: usize,
     /// Bytes that are still to come.
     left: usize,
@@ -73,7 +72,7 @@ enum Received {
 pub(super) enum Streamed {
     /// A message of the plugin, and how far the server's log goes.
     Change { end: Lsn, message: Bytes },
-    /// The beginning of one that is over the limit, and how long it was.
+    /// What is known of one that is over the limit, and how long it was.
     CutChange { end: Lsn, head: Bytes, len: usize },
     /// How far the server's log goes, and whether it wants to hear how far we are.
     Keepalive { end: Lsn, wants_reply: bool },
@@ -186,14 +185,9 @@ impl Wire {
         loop {
             let (kind, mut message) = match self.receive().await? {
                 Received::Whole(kind, message) => (kind, message),
-                Received::Cut(Cut { kind: b'd', mut head, len, .. }) => {
-                    if take_u8(&mut head)? != b'w' {
-                        return Err(too_long(len));
-                    }
-                    let end = take_change(&mut head)?;
-                    return Ok(Streamed::CutChange { end, head, len });
+                Received::Cut(Cut { end, row, len, .. }) => {
+                    return Ok(Streamed::CutChange { end, head: row.kept(), len });
                 }
-                Received::Cut(cut) => return Err(too_long(cut.len)),
             };
             match kind {
                 b'd' => match take_u8(&mut message)? {
@@ -289,9 +283,16 @@ impl Wire {
     /// The next message, if enough of it was read.
     fn take_received(&mut self) -> Result<Option<Received>, WireError> {
         if let Some(cut) = &mut self.cut {
-            let thrown_away = cut.left.min(self.read.len());
-            self.read.advance(thrown_away);
-            cut.left -= thrown_away;
+            let taken = match self.read.len() >= cut.left {
+                true => {
+                    cut.row.take(&self.read[..cut.left]);
+                    // What of its end cannot be told apart is thrown away.
+                    cut.left
+                }
+                false => cut.row.take(&self.read),
+            };
+            self.read.advance(taken);
+            cut.left -= taken;
             let is_over = cut.left == 0;
             return Ok(self.cut.take_if(|_| is_over).map(Received::Cut));
         }
@@ -309,12 +310,14 @@ impl Wire {
             message.advance(5);
             return Ok(Some(Received::Whole(kind, message)));
         }
-        if self.read.len() >= 5 + HEAD_BYTES {
+        if self.read.len() >= 5 + CHANGE_HEAD_BYTES {
             self.read.advance(5);
-            // Copied, so that the rest of the buffer is free for what is thrown away.
-            let head = Bytes::copy_from_slice(&self.read[..HEAD_BYTES]);
-            self.read.advance(HEAD_BYTES);
-            self.cut = Some(Cut { kind, head, len, left: len - 4 - HEAD_BYTES });
+            let mut head = self.read.split_to(CHANGE_HEAD_BYTES).freeze();
+            if (kind, take_u8(&mut head)?) != (b'd', b'w') {
+                return Err(too_long(len));
+            }
+            let (end, row) = (take_change(&mut head)?, Shortened::default());
+            self.cut = Some(Cut { end, row, len, left: len - 4 - CHANGE_HEAD_BYTES });
             return self.take_received();
         }
         Ok(None)

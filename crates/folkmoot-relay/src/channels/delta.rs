@@ -182,3 +182,6 @@ pub(super) fn told(result: SubscribeResult, format: Format) -> Result<SubscribeR
     let publications = result.publications.into_iter().map(quoted).collect::<Result<_, _>>()?;
     Ok(SubscribeResult { publications, ..result })
 }
+
+#[cfg(test)]
+mod tests;

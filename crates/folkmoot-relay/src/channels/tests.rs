@@ -12,7 +12,8 @@ use super::*;
 use crate::payload::Payload;
 use crate::tags::Filter;
 
-const KEEP: Keep = Keep { len_max: 3, ttl_ms: 60_000, numbers_ttl_ms: 600_000, is_durable: false };
+pub(super) const KEEP: Keep =
+    Keep { len_max: 3, ttl_ms: 60_000, numbers_ttl_ms: 600_000, is_durable: false };
 
 fn hub() -> (Node, Hub) {
     let node =
@@ -43,7 +44,7 @@ pub(super) fn connection(id: &str) -> Arc<Connection> {
 }
 
 /// What is on its way to a client.
-fn waiting(connection: &Connection) -> Vec<Bytes> {
+pub(super) fn waiting(connection: &Connection) -> Vec<Bytes> {
     match connection.outbox.next().now_or_never() {
         Some(Next::Messages(messages)) => messages,
         Some(Next::Close(close)) => panic!("{close:?}"),
@@ -265,8 +266,33 @@ async fn channels_that_were_only_asked_for_take_no_memory_and_keep_their_epoch()
     assert_eq!(history().await.epoch, epoch);
 }
 
+#[test]
+fn numbers_go_on_for_as_long_as_somebody_hears_them() {
+    let (mut channels, name) = (Channels::new(), Arc::from("news"));
+    let ada = connection("ada");
+    let asked = Join { tells_coming: false, ..join(&ada, None) };
+    let epoch = channels.join_here(asked, 0).unwrap().epoch;
+    for round in 0..3 {
+        let now = round * 10 * KEEP.numbers_ttl_ms;
+        let published = channels.publish_one(&name, &post("a", Some(KEEP), None), now);
+        assert_eq!((published.offset, published.epoch.to_string()), (round + 1, epoch.clone()));
+        channels.forget_old(now + 9 * KEEP.numbers_ttl_ms);
+        let bo = connection(&round.to_string());
+        let asked = join(&bo, Some((round + 1, epoch.clone())));
+        let back = Join { tells_coming: false, ..asked };
+        let back = channels.join_here(back, now + 9 * KEEP.numbers_ttl_ms).unwrap();
+        assert!(back.recovered && back.epoch == epoch);
+        channels.leave(&name, &bo.id, now + 9 * KEEP.numbers_ttl_ms);
+    }
+    assert_eq!(waiting(&ada).len(), 3);
+    channels.leave(&name, &ada.id, u64::MAX);
+    let published = channels.publish_one(&name, &post("a", Some(KEEP), None), u64::MAX);
+    assert_eq!(published.offset, 1);
+    assert_ne!(published.epoch.to_string(), epoch, "numbers are given twice in one epoch");
+}
+
 /// One that is tagged with its kind.
-fn tagged(kind: &str, text: &str) -> Post {
+pub(super) fn tagged(kind: &str, text: &str) -> Post {
     let tags = BTreeMap::from([("kind".to_owned(), kind.to_owned())]);
     let data = Bytes::from(format!("{text:?}"));
     let payload = Arc::new(Payload { data, tags, ..Payload::default() });
@@ -274,7 +300,7 @@ fn tagged(kind: &str, text: &str) -> Post {
 }
 
 /// Publications of this kind only.
-fn only(kind: &str) -> Option<Box<Filter>> {
+pub(super) fn only(kind: &str) -> Option<Box<Filter>> {
     let node = serde_json::json!({ "key": "kind", "cmp": "eq", "val": kind });
     let node = serde_json::from_value(node).unwrap();
     Some(Box::new(Filter::new(node).unwrap()))

@@ -138,8 +138,7 @@ impl Partition {
         statements: &Statements,
     ) -> Result<Found, OutboxError> {
         let transaction = within(client.transaction()).await?;
-        let number = i32::try_from(self.number).unwrap_or(i32::MAX);
-        let table = self.outbox.table.quoted();
+        let (table, number) = (self.outbox.table.quoted(), self.number());
         let locked = within(transaction.query_one(&statements.lock, &[&table, &number])).await?;
         if !locked.get::<_, bool>(0) {
             return Ok(Found::Busy);
@@ -183,7 +182,7 @@ impl Partition {
             within(self.set_aside(&transaction, statements, version, &error)).await?;
         }
         gone.extend(done.iter().map(|(version, _)| *version));
-        within(delete(&transaction, statements, &gone)).await?;
+        within(self.delete(&transaction, statements, &gone)).await?;
         within(transaction.commit()).await?;
         // Only now is it known that these do not come again. Others may: rows with smaller ids that
         // were committed later came between.
@@ -202,8 +201,7 @@ impl Partition {
         transaction: &Transaction<'_>,
         select: &Statement,
     ) -> Result<Vec<tokio_postgres::Row>, OutboxError> {
-        let (number, limit) =
-            (i32::try_from(self.number).unwrap_or(i32::MAX), i64::from(self.rows_next));
+        let (number, limit) = (self.number(), i64::from(self.rows_next));
         let asked: [&(dyn ToSql + Sync); 3] = [&number, &limit, &ROW_BYTES_MAX];
         let mut coming = pin!(transaction.query_raw(select, asked).await?);
         let (mut rows, mut bytes) = (Vec::new(), 0);
@@ -239,8 +237,28 @@ impl Partition {
     ) -> Result<(), OutboxError> {
         let outbox = &self.outbox.name;
         tracing::warn!(%error, %outbox, id, "a row of the outbox was set aside");
-        transaction.execute(&statements.set_aside, &[&id, &error.message, &Some(xmin)]).await?;
+        let asked: [&(dyn ToSql + Sync); 4] = [&id, &error.message, &Some(xmin), &self.number()];
+        transaction.execute(&statements.set_aside, &asked).await?;
         Ok(())
+    }
+}
+
+impl Partition {
+    /// Deletes rows, unless they are others by now: those are published next.
+    async fn delete(
+        &self,
+        transaction: &Transaction<'_>,
+        statements: &Statements,
+        gone: &[Version],
+    ) -> Result<u64, tokio_postgres::Error> {
+        let ids: Vec<i64> = gone.iter().map(|version| version.id).collect();
+        let xmins: Vec<i64> = gone.iter().map(|version| version.xmin).collect();
+        transaction.execute(&statements.delete, &[&ids, &xmins, &self.number()]).await
+    }
+
+    /// As the database has it.
+    fn number(&self) -> i32 {
+        i32::try_from(self.number).unwrap_or(i32::MAX)
     }
 }
 
@@ -248,17 +266,6 @@ impl Version {
     fn of(row: &tokio_postgres::Row) -> Self {
         Self { id: row.get(0), xmin: row.get(4) }
     }
-}
-
-/// Deletes rows, unless they are others by now: those are published next.
-async fn delete(
-    transaction: &Transaction<'_>,
-    statements: &Statements,
-    gone: &[Version],
-) -> Result<u64, tokio_postgres::Error> {
-    let ids: Vec<i64> = gone.iter().map(|version| version.id).collect();
-    let xmins: Vec<i64> = gone.iter().map(|version| version.xmin).collect();
-    transaction.execute(&statements.delete, &[&ids, &xmins]).await
 }
 
 /// A row that is too long to be read, and that this is the reason.

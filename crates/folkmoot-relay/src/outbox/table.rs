@@ -131,10 +131,10 @@ impl Table {
         )
     }
 
-    /// Deletes rows with these ids that these transactions have written.
+    /// Deletes rows of the partition `$3` with these ids that these transactions have written.
     pub(super) fn delete(&self) -> String {
         format!(
-            "DELETE FROM {} WHERE id = ANY($1)
+            "DELETE FROM {} WHERE id = ANY($1) AND partition = $3
                  AND (id, {XMIN}) IN (SELECT * FROM unnest($1::bigint[], $2::bigint[]))",
             self.outbox
         )
@@ -158,14 +158,16 @@ impl Table {
         }
     }
 
-    /// Sets a row aside with its reason `$2`, as it is in the table, if the transaction `$3` has
-    /// written it; NULL: whichever has.
+    /// Sets a row of the partition `$4` aside with its reason `$2`, as it is in the table, if the
+    /// transaction `$3` has written it; NULL: whichever has. Several of one id differ in their time.
     pub(crate) fn set_aside(&self) -> String {
         let Self { outbox, failed, .. } = self;
         format!(
-            "INSERT INTO {failed} (id, method, payload, partition, error)
-             SELECT id, method, payload, partition, $2 FROM {outbox} AS outbox
-             WHERE id = $1 AND ($3::bigint IS NULL OR {XMIN} = $3) AND {}",
+            "INSERT INTO {failed} (id, method, payload, partition, error, failed_at)
+             SELECT id, method, payload, partition, $2,
+                 clock_timestamp() + row_number() OVER () * interval '1 microsecond'
+             FROM {outbox} AS outbox
+             WHERE id = $1 AND partition = $4 AND ($3::bigint IS NULL OR {XMIN} = $3) AND {}",
             self.is_missing("outbox.id", "outbox.method", "outbox.payload", "outbox.partition")
         )
     }

@@ -43,6 +43,15 @@ pub(crate) enum HttpError {
     Status(StatusCode),
 }
 
+/// What may be sent a second time, where the backend has closed the connection that was kept for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    /// A question, which changes nothing.
+    Always,
+    /// Only what was not sent.
+    IfUnsent,
+}
+
 /// An address of a backend.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
@@ -101,16 +110,21 @@ impl Endpoint {
     }
 
     /// Posts JSON with further headers; returns what comes back with status 200.
-    pub(crate) async fn post(&self, headers: &HeaderMap, body: Bytes) -> Result<Bytes, HttpError> {
+    pub(crate) async fn post(
+        &self,
+        headers: &HeaderMap,
+        body: Bytes,
+        repeat: Repeat,
+    ) -> Result<Bytes, HttpError> {
         let mut all = self.headers.clone();
         all.extend(headers.iter().map(|(name, value)| (name.clone(), value.clone())));
         all.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        self.ask(&Method::POST, &all, body).await
+        self.ask(&Method::POST, &all, body, repeat).await
     }
 
     /// Reads what is there.
     pub(crate) async fn get(&self) -> Result<Bytes, HttpError> {
-        self.ask(&Method::GET, &self.headers, Bytes::new()).await
+        self.ask(&Method::GET, &self.headers, Bytes::new(), Repeat::Always).await
     }
 
     async fn ask(
@@ -118,36 +132,58 @@ impl Endpoint {
         method: &Method,
         headers: &HeaderMap,
         body: Bytes,
+        repeat: Repeat,
     ) -> Result<Bytes, HttpError> {
-        let exchange = async {
-            let _place = self.under_way.acquire().await.expect("it is never closed");
-            let mut connection = self.connection().await?;
-            let mut request = Request::new(Body::from(body));
+        let request = || {
+            let mut request = Request::new(Body::from(body.clone()));
             *request.method_mut() = method.clone();
             *request.uri_mut() = self.path.parse().expect("it was a part of a URL");
             *request.headers_mut() = headers.clone();
-            let answer = connection.send_request(request).await?;
-            let status = answer.status();
-            let answer = to_bytes(Body::new(answer.into_body()), ANSWER_BYTES_MAX).await;
-            let answer = answer.map_err(HttpError::Body)?;
-            let mut idle = self.idle.lock();
-            if idle.len() < IDLE_MAX {
-                idle.push(connection);
-            }
-            if status == StatusCode::OK { Ok(answer) } else { Err(HttpError::Status(status)) }
+            request
         };
-        timeout(self.timeout, exchange).await.unwrap_or(Err(HttpError::Timeout(self.timeout)))
+        let asking = async {
+            let _place = self.under_way.acquire().await.expect("it is never closed");
+            while let Some(kept) = self.kept().await {
+                match self.exchange(kept, request()).await {
+                    // The backend was about to close it, and need not have seen the request.
+                    Err(HttpError::Exchange(error))
+                        if error.is_canceled() || repeat == Repeat::Always => {}
+                    outcome => return outcome,
+                }
+            }
+            self.exchange(self.connect().await?, request()).await
+        };
+        timeout(self.timeout, asking).await.unwrap_or(Err(HttpError::Timeout(self.timeout)))
     }
 
-    /// A connection that takes a request.
-    async fn connection(&self) -> Result<SendRequest<Body>, HttpError> {
+    async fn exchange(
+        &self,
+        mut connection: SendRequest<Body>,
+        request: Request<Body>,
+    ) -> Result<Bytes, HttpError> {
+        let answer = connection.send_request(request).await?;
+        let status = answer.status();
+        let answer = to_bytes(Body::new(answer.into_body()), ANSWER_BYTES_MAX).await;
+        let answer = answer.map_err(HttpError::Body)?;
+        let mut idle = self.idle.lock();
+        if idle.len() < IDLE_MAX {
+            idle.push(connection);
+        }
+        if status == StatusCode::OK { Ok(answer) } else { Err(HttpError::Status(status)) }
+    }
+
+    /// A connection that was kept and takes a request.
+    async fn kept(&self) -> Option<SendRequest<Body>> {
         loop {
-            let Some(mut kept) = self.idle.lock().pop() else { break };
+            let mut kept = self.idle.lock().pop()?;
             // The backend may have closed it.
             if kept.ready().await.is_ok() {
-                return Ok(kept);
+                return Some(kept);
             }
         }
+    }
+
+    async fn connect(&self) -> Result<SendRequest<Body>, HttpError> {
         let socket = TcpStream::connect((self.host.as_str(), self.port)).await?;
         socket.set_nodelay(true)?;
         match &self.tls {
@@ -171,4 +207,47 @@ async fn speak(
         }
     });
     Ok(requests)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// A backend that answers one request by each connection and closes it when it is told to.
+    fn closing_backend() -> (String, mpsc::Sender<()>, mpsc::Receiver<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let ((close, closes), (closed, is_closed)) = (mpsc::channel(), mpsc::channel());
+        std::thread::spawn(move || {
+            for socket in listener.incoming() {
+                let (mut socket, mut read) = (socket.unwrap(), [0; 4_096]);
+                assert!(socket.read(&mut read).unwrap() > 0);
+                socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+                if closes.recv().is_err() {
+                    return;
+                }
+                drop(socket);
+                let _ = closed.send(());
+            }
+        });
+        (url, close, is_closed)
+    }
+
+    /// On one thread, so that nobody notices the end of the connection before it is used.
+    #[tokio::test]
+    async fn a_connection_that_the_backend_has_just_closed_fails_no_question() {
+        let (url, close, is_closed) = closing_backend();
+        let (timeout, headers) = (Duration::from_secs(30), BTreeMap::new());
+        let endpoint = Endpoint::new(&url, timeout, &headers, &Trust::default()).unwrap();
+        for _ in 0..20 {
+            let answer = endpoint.post(&HeaderMap::new(), Bytes::new(), Repeat::Always).await;
+            assert_eq!(answer.unwrap(), "ok");
+            close.send(()).unwrap();
+            is_closed.recv().unwrap();
+        }
+    }
 }

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::Origin;
 use crate::claims::{self, SubClaims};
+use crate::nulls;
 use crate::overrides::Overrides;
 use crate::session::Refusal;
 
@@ -104,16 +105,16 @@ pub(super) struct Answer<T> {
 #[derive(Debug, Deserialize)]
 struct ErrorAnswer {
     code: u32,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nulls::or_default")]
     message: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nulls::or_default")]
     temporary: bool,
 }
 
 #[derive(Debug, Deserialize)]
 struct DisconnectAnswer {
     code: u32,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nulls::or_default")]
     reason: String,
 }
 
@@ -143,15 +144,20 @@ impl<T: Default> Answer<T> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Connected {
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) user: String,
     /// In seconds since 1970; 0: never.
-    #[serde(deserialize_with = "claims::date")]
+    #[serde(deserialize_with = "claims::date_if_any")]
     pub(crate) expire_at: i64,
     pub(crate) info: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) b64info: String,
     data: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "nulls::or_default")]
     b64data: String,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) channels: Vec<String>,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) subs: BTreeMap<String, SubClaims>,
     pub(crate) meta: Option<Box<RawValue>>,
 }
@@ -167,12 +173,14 @@ impl Connected {
 #[serde(default)]
 pub(crate) struct Subscribed {
     info: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "nulls::or_default")]
     b64info: String,
     data: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "nulls::or_default")]
     b64data: String,
-    #[serde(deserialize_with = "claims::date")]
+    #[serde(deserialize_with = "claims::date_if_any")]
     pub(crate) expire_at: i64,
-    #[serde(rename = "override")]
+    #[serde(rename = "override", deserialize_with = "nulls::or_default")]
     pub(crate) overrides: Overrides,
 }
 
@@ -190,9 +198,12 @@ impl Subscribed {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Refreshed {
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) expired: bool,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) expire_at: i64,
     info: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "nulls::or_default")]
     b64info: String,
     /// `None`: what was said before.
     pub(crate) meta: Option<Box<RawValue>>,
@@ -210,7 +221,9 @@ impl Refreshed {
 #[serde(default)]
 pub(crate) struct ReplyData {
     data: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "nulls::or_default")]
     b64data: String,
+    #[serde(deserialize_with = "nulls::or_default")]
     pub(crate) skip_history: bool,
 }
 

@@ -171,6 +171,9 @@ async fn subscribe(caller: &Caller, id: u32, mut request: SubscribeRequest) -> R
         "" if rule.asks_to_subscribe(&request.channel) => {
             rule.fits(&request.channel)?;
             let answer = proxied::subscribe(caller, &request).await?;
+            if claims::is_over(Some(answer.expire_at)) {
+                return Err(ErrorCode::Expired.into());
+            }
             rule = answer.overrides.over_shared(&rule)?;
             (answer.info(), answer.data(), answer.expire_at)
         }

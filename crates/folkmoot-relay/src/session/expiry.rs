@@ -15,7 +15,7 @@ use super::{Refusal, proxied};
 use crate::channels::ChannelsCalls;
 use crate::connection::{Connection, Watch};
 use crate::proxy::{Event, Refreshed};
-use crate::server::{Server, now_ms, seconds_left};
+use crate::server::{Server, seconds_left};
 
 /// The SDKs ask for a new token and subscribe again.
 const UNSUBSCRIBED_AS_EXPIRED: u32 = 2501;
@@ -44,7 +44,7 @@ pub(crate) fn end_connection_at(server: &Arc<Server>, connection: &Arc<Connectio
         });
         match answer.await {
             // Without an end it is one that is over.
-            Some(answer) if !answer.expired && answer.expire_at > 0 => {
+            Some(answer) if goes_on(&answer) && answer.expire_at > 0 => {
                 if let Some(connection) = watched.upgrade() {
                     if let Some(info) = answer.info() {
                         connection.set_info(info);
@@ -52,7 +52,7 @@ pub(crate) fn end_connection_at(server: &Arc<Server>, connection: &Arc<Connectio
                     if answer.meta.is_some() {
                         connection.set_meta(answer.meta.clone());
                     }
-                    end_connection_at(&server, &connection, next_end(&answer));
+                    end_connection_at(&server, &connection, answer.expire_at);
                 }
             }
             _ => end(watched).await,
@@ -90,11 +90,11 @@ pub(crate) fn end_subscription_at(
             proxied::sub_refresh(&server, &connection, &name).await
         });
         match (answer.await, watched.upgrade()) {
-            (Some(answer), Some(connection)) if !answer.expired && answer.expire_at >= 0 => {
+            (Some(answer), Some(connection)) if goes_on(&answer) => {
                 if let Some(info) = answer.info() {
                     inform(&server, &connection, &name, info).await;
                 }
-                end_subscription_at(&server, &connection, &name, next_end(&answer));
+                end_subscription_at(&server, &connection, &name, answer.expire_at);
             }
             _ => end.await,
         }
@@ -119,13 +119,9 @@ pub(super) async fn inform(
 /// A task's work that may begin another one of its kind.
 type Ending = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The end that a backend gives; 0: none. One that is over already, by this clock, must not make us
-/// ask without a pause.
-fn next_end(answer: &Refreshed) -> i64 {
-    match answer.expire_at {
-        0 => 0,
-        at => at.max(now_ms() / 1_000 + 1),
-    }
+/// Whether a backend lets something go on: with an end that is not over, or without one.
+fn goes_on(answer: &Refreshed) -> bool {
+    !answer.expired && (answer.expire_at == 0 || seconds_left(answer.expire_at) > 0)
 }
 
 /// Asks until there is an answer, for little longer than that at most. `None`: it does not go on.

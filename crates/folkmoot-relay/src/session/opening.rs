@@ -235,6 +235,9 @@ async fn authenticate(
         if server.proxies.has(Event::Connect) {
             let connected = proxied::connect(server, id, *format, origin, request).await;
             if let Some(connected) = connected.map_err(Refused::Asked)? {
+                if claims::is_over(Some(connected.expire_at)) {
+                    return Err(Refused::Asked(ErrorCode::Expired.into()));
+                }
                 return Ok(connected.into());
             }
         }

@@ -1,7 +1,8 @@
 //! Keys of an identity provider, fetched from its endpoint and kept.
 //!
 //! The endpoint is asked when the keys are old or a token names one that is not known, but only so
-//! often: strangers choose what their tokens name. While it does not answer, known keys go on.
+//! often: strangers choose what their tokens name. Who names such a key in between may come again:
+//! the provider may have it by now. While it does not answer, known keys go on.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,8 +36,6 @@ struct State {
     by_id: HashMap<String, Arc<Key>>,
     fetched_at: Option<Instant>,
     asked_at: Option<Instant>,
-    /// Whether the last question was answered.
-    has_answered: bool,
 }
 
 /// Why there is no key.
@@ -44,8 +43,8 @@ struct State {
 pub(super) enum NoKey {
     /// The provider has none of this name.
     Unknown,
-    /// It did not answer, so nobody knows.
-    Unreachable,
+    /// It did not answer, or is not asked yet, so nobody knows.
+    Unclear,
 }
 
 impl Jwks {
@@ -70,14 +69,12 @@ impl Jwks {
             return Ok(key);
         }
         let asked_at = self.state.lock().asked_at;
-        if asked_at.is_none_or(|at| at.elapsed() >= self.ask_pause) {
-            self.ask().await;
-        }
-        let state = self.state.lock();
-        match state.by_id.get(id) {
+        let may_ask = asked_at.is_none_or(|at| at.elapsed() >= self.ask_pause);
+        let is_answered = may_ask && self.ask().await;
+        match self.state.lock().by_id.get(id) {
             Some(key) => Ok(key.clone()),
-            None if state.has_answered => Err(NoKey::Unknown),
-            None => Err(NoKey::Unreachable),
+            None if is_answered => Err(NoKey::Unknown),
+            None => Err(NoKey::Unclear),
         }
     }
 
@@ -88,14 +85,21 @@ impl Jwks {
         state.by_id.get(id).filter(|_| is_fresh).cloned()
     }
 
-    async fn ask(&self) {
+    /// Returns whether there was an answer.
+    async fn ask(&self) -> bool {
         let fetched = self.fetch().await;
         let now = Some(Instant::now());
         let mut state = self.state.lock();
-        (state.asked_at, state.has_answered) = (now, fetched.is_ok());
+        state.asked_at = now;
         match fetched {
-            Ok(by_id) => (state.by_id, state.fetched_at) = (by_id, now),
-            Err(error) => tracing::warn!(%error, "keys for tokens cannot be fetched"),
+            Ok(by_id) => {
+                (state.by_id, state.fetched_at) = (by_id, now);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "keys for tokens cannot be fetched");
+                false
+            }
         }
     }
 
@@ -234,16 +238,39 @@ mod tests {
         let odd = json!({ "kid": "odd", "kty": "of tomorrow" });
         let provider = Provider::start(json!([odd, secret, key("one", 0)])).await;
         let verifier = provider.verifier(LONG, LONG);
-        assert_eq!(check(&verifier, &token("one", 0)).await, Ok(json!("42")));
-        assert_eq!(check(&verifier, &token("one", 1)).await, Err(TokenError::Invalid));
         let header = Header { kid: Some("s".to_owned()), ..Header::new(Algorithm::HS256) };
         let forged = encode(&header, &json!({}), &EncodingKey::from_secret(b"secret")).unwrap();
         assert_eq!(check(&verifier, &forged).await, Err(TokenError::Invalid));
+        assert_eq!(check(&verifier, &token("one", 0)).await, Ok(json!("42")));
+        assert_eq!(check(&verifier, &token("one", 1)).await, Err(TokenError::Invalid));
         for number in 0..20 {
-            let refused = check(&verifier, &token(&number.to_string(), 0)).await;
-            assert_eq!(refused, Err(TokenError::Invalid));
+            let unclear = check(&verifier, &token(&number.to_string(), 0)).await;
+            assert_eq!(unclear, Err(TokenError::Unknown));
         }
         assert_eq!(provider.asked.load(Ordering::SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn who_names_a_new_key_may_come_again_though_strangers_name_others_all_the_while() {
+        let provider = Provider::start(json!([key("one", 0)])).await;
+        let verifier = provider.verifier(LONG, Duration::from_millis(300));
+        assert_eq!(check(&verifier, &token("strange", 0)).await, Err(TokenError::Invalid));
+        *provider.keys.lock() = json!([key("one", 0), key("two", 1)]);
+        let new = token("two", 1);
+        assert_eq!(check(&verifier, &new).await, Err(TokenError::Unknown));
+        let taken = async {
+            for number in 0.. {
+                let _ = check(&verifier, &token(&format!("strange {number}"), 0)).await;
+                match check(&verifier, &new).await {
+                    Ok(user) => return user,
+                    refused => assert_eq!(refused, Err(TokenError::Unknown)),
+                }
+            }
+            unreachable!("numbers go on")
+        };
+        let taken = tokio::time::timeout(Duration::from_secs(30), taken).await;
+        assert_eq!(taken, Ok(json!("42")));
+        assert!(provider.asked.load(Ordering::SeqCst) <= 3);
     }
 
     #[tokio::test]

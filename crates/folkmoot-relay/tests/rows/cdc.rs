@@ -186,6 +186,69 @@ async fn a_row_over_the_limit_is_set_aside_and_all_before_and_after_it_is_publis
 }
 
 #[tokio::test]
+async fn a_row_over_the_limit_is_set_aside_with_its_id_though_that_comes_after_its_payload() {
+    let server = logical_server().await;
+    let client = database(&server.url()).await.unwrap();
+    let table = "CREATE TABLE centrifugo_outbox (
+        payload jsonb NOT NULL, note text, partition integer NOT NULL DEFAULT 0,
+        method text NOT NULL, id BIGSERIAL PRIMARY KEY)";
+    client.batch_execute(table).await.unwrap();
+    let relay = relay(&server).await;
+    let client = prepared(&server).await;
+    let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
+    let huge = "INSERT INTO centrifugo_outbox (id, method, payload, partition) VALUES (41, 'publish',
+            jsonb_build_object('channel', 'news:x', 'data', repeat('x', 68000000)), 0);
+        WITH gone AS (INSERT INTO centrifugo_outbox (id, method, payload, partition) VALUES (42, 'publish',
+            jsonb_build_object('channel', 'news:x', 'data', repeat('y', 68000000)), 3) RETURNING id)
+        SELECT FROM gone; DELETE FROM centrifugo_outbox WHERE id = 42;";
+    client.batch_execute(huge).await.unwrap();
+    let payload = json!({ "channel": "news:x", "data": 1 }).to_string();
+    client.execute(INSERT, &[&payload]).await.unwrap();
+    assert_eq!(listener.publication().await.1, 1);
+    let failed = "SELECT id, method, partition, coalesce(length(payload->>'data'), 0)
+                  FROM centrifugo_outbox_failed ORDER BY id";
+    let rows = client.query(failed, &[]).await.unwrap();
+    let rows: Vec<(i64, String, i32, i32)> =
+        rows.iter().map(|row| (row.get(0), row.get(1), row.get(2), row.get(3))).collect();
+    let publish = || "publish".to_owned();
+    assert_eq!(rows, [(41, publish(), 0, 68_000_000), (42, publish(), 3, 0)]);
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_row_that_gets_the_id_and_the_content_of_one_before_the_table_was_emptied_is_published() {
+    let server = logical_server().await;
+    let relay = relay(&server).await;
+    let client = prepared(&server).await;
+    let mut listener = Listener::subscribe(&relay, &["news:x"]).await;
+    let insert = async |data: &serde_json::Value| {
+        let returning = format!("{INSERT} RETURNING id");
+        let row = client.query_one(&returning, &[&data.to_string()]).await.unwrap();
+        row.get::<_, i64>(0)
+    };
+    for round in 0..3 {
+        let row = json!({ "channel": "news:x", "data": "the same" });
+        let bad = json!({ "channel": "nowhere:x", "data": round });
+        assert_eq!((insert(&row).await, insert(&bad).await), (1, 2));
+        assert_eq!(listener.publication().await.1, "the same");
+        let anew = "TRUNCATE centrifugo_outbox RESTART IDENTITY";
+        client.batch_execute(anew).await.unwrap();
+    }
+    let last = json!({ "channel": "news:x", "data": "last" });
+    assert_eq!(insert(&last).await, 1);
+    assert_eq!(listener.publication().await.1, "last");
+    let failed =
+        "SELECT (payload->'data')::text FROM centrifugo_outbox_failed WHERE id = 2 ORDER BY 1";
+    let mut all: Vec<String> = Vec::new();
+    while all.len() < 3 {
+        let rows = client.query(failed, &[]).await.unwrap();
+        all = rows.iter().map(|row| row.get(0)).collect();
+    }
+    assert_eq!(all, ["0", "1", "2"]);
+    relay.stop().await;
+}
+
+#[tokio::test]
 async fn one_idempotency_key_by_api_and_by_change_is_published_once() {
     let server = logical_server().await;
     let relay = relay(&server).await;

@@ -11,4 +11,5 @@ mod changes;
 mod full_disk;
 mod large_rows;
 mod outbox;
+mod outbox_tables;
 mod slots;

@@ -15,7 +15,7 @@ const PARTITIONS: i32 = 2;
 const ROWS: i64 = 2_000;
 const KILLS: usize = 5;
 
-async fn relay(server: &PostgresServer, poll: &str) -> Relay {
+pub(crate) async fn relay(server: &PostgresServer, poll: &str) -> Relay {
     relay_with(server, poll, 500).await
 }
 
@@ -38,7 +38,7 @@ async fn relay_with(server: &PostgresServer, poll: &str, rows_max: u32) -> Relay
 }
 
 /// The tables of a backend; `sent` stands for its own data.
-async fn tables(server: &PostgresServer) -> Client {
+pub(crate) async fn tables(server: &PostgresServer) -> Client {
     let client = database(&server.url()).await.expect("it connects");
     client
         .batch_execute(
@@ -302,7 +302,7 @@ const BREAKING: &str = "CREATE TABLE broken (); INSERT INTO broken DEFAULT VALUE
         FOR EACH ROW EXECUTE FUNCTION refuse();";
 
 /// Commits a row with this id, or gives the one that has it these data.
-async fn insert(client: &Client, id: i64, data: i64) {
+pub(crate) async fn insert(client: &Client, id: i64, data: i64) {
     let payload = json!({ "channel": "news:0", "data": data }).to_string();
     let insert = "INSERT INTO centrifugo_outbox (id, method, payload)
                   VALUES ($1, 'publish', $2::text::jsonb)

@@ -17,11 +17,11 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 /// What the backend was asked: about what, with which headers, and the body.
-type Asked = (String, HeaderMap, Value);
+pub(crate) type Asked = (String, HeaderMap, Value);
 type Answer = Arc<dyn Fn(&str, &Value) -> Option<Value> + Send + Sync>;
 
 /// A backend on an address of its own; without an answer it hangs.
-async fn backend(
+pub(crate) async fn backend(
     answer: impl Fn(&str, &Value) -> Option<Value> + Send + Sync + 'static,
 ) -> (SocketAddr, mpsc::UnboundedReceiver<Asked>) {
     let (asked, asking) = mpsc::unbounded_channel();
@@ -51,7 +51,7 @@ async fn reply(
     }
 }
 
-async fn relay(backend: SocketAddr) -> Relay {
+pub(crate) async fn relay(backend: SocketAddr) -> Relay {
     let proxy = |event: &str| {
         json!({
             "enabled": true, "endpoint": format!("http://{backend}/{event}"), "timeout": "1s",
@@ -91,7 +91,7 @@ fn friendly(event: &str, body: &Value) -> Option<Value> {
     })
 }
 
-async fn connected(relay: &Relay) -> Listener {
+pub(crate) async fn connected(relay: &Relay) -> Listener {
     let mut client = Listener::open(relay, &[]).await;
     client.ask(json!({"id": 1, "connect": {}})).await;
     client
@@ -365,31 +365,6 @@ async fn an_answer_without_an_end_ends_no_subscription_and_says_something_else_o
     let message = json!({ "channel": "news:endless", "data": 1 });
     crate::support::post(&relay, "publish", &message).await;
     assert_eq!(client.publication().await, ("news:endless".to_owned(), json!(1)));
-    relay.stop().await;
-}
-
-#[tokio::test]
-async fn a_backend_whose_clock_is_behind_is_asked_with_a_pause() {
-    let (backend, mut asked) = backend(|event, _| {
-        Some(match event {
-            "connect" => json!({ "result": { "user": "ada", "expire_at": 1 } }),
-            _ => json!({ "result": { "expire_at": 1 } }),
-        })
-    })
-    .await;
-    let relay = relay(backend).await;
-    let mut client = connected(&relay).await;
-    client.ask(json!({"id": 2, "subscribe": {"channel": "news:x"}})).await;
-    tokio::time::sleep(std::time::Duration::from_millis(2_500)).await;
-    let (mut refreshed, mut sub_refreshed) = (0, 0);
-    while let Ok((event, _, _)) = asked.try_recv() {
-        refreshed += usize::from(event == "refresh");
-        sub_refreshed += usize::from(event == "sub_refresh");
-    }
-    for times in [refreshed, sub_refreshed] {
-        assert!((1..=4).contains(&times), "{refreshed} and {sub_refreshed} times");
-    }
-    client.ask(json!({"id": 3, "ping": {}})).await;
     relay.stop().await;
 }
 
