@@ -99,3 +99,25 @@ describe('a browser that holds nothing yet', () => {
     }
   });
 });
+
+describe('without a network, what the client is made of', () => {
+  const kept = () => bo.page.evaluate(async () => {
+    const urls = (await (await caches.open('folkmoot-client')).keys()).map(({ url }) => url);
+    return ['markdown', 'SignIn'].filter((part) => urls.some((url) => url.includes(`/assets/${part}-`) && url.endsWith('.js')));
+  });
+
+  it('is_at_hand_whole_so_that_messages_are_formatted_and_one_can_sign_out', async () => {
+    await astrid.say('a **bold** word');
+    await bo.message('a bold word').locator('strong').waitFor();
+    await expect.poll(kept, { timeout: 30_000 }).toEqual(['markdown', 'SignIn']);
+    await expect.poll(() => archivedRooms(bo), { timeout: 10_000 }).toContainEqual(expect.stringContaining('bold'));
+    await bo.context.setOffline(true);
+    await bo.page.reload();
+    await bo.message('a bold word').locator('strong').waitFor();
+    await bo.page.getByRole('button', { name: /^Account:/ }).click();
+    await bo.page.getByRole('dialog', { name: 'Account' }).getByRole('button', { name: 'Sign out' }).first().click();
+    await bo.page.getByLabel('User name').waitFor();
+    await bo.context.setOffline(false);
+    expect([...astrid.errors, ...bo.errors]).toEqual([]);
+  });
+});
