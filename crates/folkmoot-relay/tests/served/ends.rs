@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::proxies::{backend, connected, relay};
 use crate::support::{Listener, post};
+use folkmoot_relay::{Settings, start};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -63,9 +64,15 @@ async fn what_the_backend_renews_until_a_time_that_is_over_ends() {
 
 #[tokio::test]
 async fn a_refresh_by_the_server_api_until_a_time_that_is_over_ends_the_connection() {
-    let (backend, _asked) =
-        backend(|_, _| Some(json!({ "result": { "user": "ada", "expire_at": 0 } }))).await;
-    let relay = relay(backend).await;
+    // Nobody is asked whether it goes on.
+    let (backend, _asked) = backend(|_, _| Some(json!({ "result": { "user": "ada" } }))).await;
+    let connect = json!({ "enabled": true, "endpoint": format!("http://{backend}/connect") });
+    let settings = json!({
+        "client": { "proxy": { "connect": connect } }, "http_api": { "key": "key" },
+    });
+    let settings = Settings::from_json(&settings.to_string()).expect("settings");
+    let relay = start(settings, "127.0.0.1:0".parse().expect("an address")).await;
+    let relay = relay.expect("it starts");
     let mut client = connected(&relay).await;
     let over: Value = json!({ "user": "ada", "expire_at": in_seconds(-10) });
     assert!(post(&relay, "refresh", &over).await.contains(r#""result":{}"#));
