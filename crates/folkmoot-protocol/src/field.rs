@@ -22,7 +22,7 @@ pub trait Checked {
 ///
 /// # Errors
 /// It is neither `null` nor of its type.
-pub(crate) fn null_as_absent<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub fn null_as_absent<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Default + Deserialize<'de>,

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use base64ct::{Base64, Encoding};
 use bytes::Bytes;
+use folkmoot_protocol::field::null_as_absent;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::nulls;
 use crate::overrides::Overrides;
 use crate::server::now_ms;
 
@@ -17,7 +17,7 @@ use crate::server::now_ms;
 #[serde(default)]
 pub(crate) struct ConnectionClaims {
     /// The user's id; empty: anonymous.
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) sub: String,
     /// When it ends, in seconds since 1970; 0: never.
     #[serde(deserialize_with = "date")]
@@ -28,16 +28,16 @@ pub(crate) struct ConnectionClaims {
     #[serde(deserialize_with = "optional_date")]
     pub(crate) expire_at: Option<i64>,
     /// Named by tokens for a subscription only.
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) channel: String,
     pub(crate) info: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) b64info: String,
     /// Subscribed by the server.
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) channels: Vec<String>,
     /// The same, with more to say about each.
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) subs: BTreeMap<String, SubClaims>,
     /// What backends are told of the connection when they are asked; its client never sees it.
     pub(crate) meta: Option<Box<RawValue>>,
@@ -51,12 +51,12 @@ pub(crate) struct ConnectionClaims {
 #[serde(default)]
 pub(crate) struct SubClaims {
     pub(crate) info: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) b64info: String,
     pub(crate) data: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) b64data: String,
-    #[serde(rename = "override", deserialize_with = "nulls::or_default")]
+    #[serde(rename = "override", deserialize_with = "null_as_absent")]
     pub(crate) overrides: Overrides,
 }
 
@@ -64,9 +64,9 @@ pub(crate) struct SubClaims {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct SubscriptionClaims {
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) sub: String,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) channel: String,
     #[serde(deserialize_with = "date")]
     pub(crate) exp: i64,
@@ -75,9 +75,9 @@ pub(crate) struct SubscriptionClaims {
     #[serde(deserialize_with = "optional_date")]
     pub(crate) expire_at: Option<i64>,
     pub(crate) info: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) b64info: String,
-    #[serde(rename = "override", deserialize_with = "nulls::or_default")]
+    #[serde(rename = "override", deserialize_with = "null_as_absent")]
     pub(crate) overrides: Overrides,
 }
 

@@ -24,7 +24,6 @@ mod kafka;
 mod metrics;
 mod name;
 mod nodes;
-mod nulls;
 mod outbox;
 mod overrides;
 mod owners;

@@ -657,19 +657,24 @@ async fn a_row_that_no_frame_holds_is_set_aside_and_holds_nobody_up() {
     let client = support::database(&server.url()).await.expect("it connects");
     let known = "SELECT 1 FROM pg_tables WHERE tablename = 'centrifugo_outbox'";
     while client.query_opt(known, &[]).await.unwrap().is_none() {}
-    let insert = "INSERT INTO centrifugo_outbox (method, payload) SELECT 'publish',
-                  jsonb_build_object('channel', 'news', 'data', repeat('x', $1))";
-    for len in [34_000_000, 1] {
-        client.execute(insert, &[&len]).await.unwrap();
+    let insert = "INSERT INTO centrifugo_outbox (method, payload) SELECT 'broadcast',
+                  jsonb_build_object('channels', $2::text[], 'data', repeat('x', $1))";
+    // Some of them are the other node's.
+    let many: Vec<_> = (0..8).map(|number| number.to_string()).collect();
+    let news = vec!["news".to_owned()];
+    for (len, channels) in [(34_000_000, &news), (34_000_000, &many), (1, &news)] {
+        client.execute(insert, &[&len, channels]).await.unwrap();
     }
     assert_eq!(listener.publication().await.1, "x");
     let failed = "SELECT error FROM centrifugo_outbox_failed";
     let mut rows = Vec::new();
-    while rows.is_empty() {
+    while rows.len() < 2 {
         rows = client.query(failed, &[]).await.unwrap();
     }
-    let error: &str = rows[0].get(0);
-    assert!(error.contains("bytes is over the limit of 33554432"), "{error}");
+    for row in rows {
+        let error: &str = row.get(0);
+        assert!(error.contains("bytes is over the limit of 33554432"), "{error}");
+    }
     cluster.end().await;
 }
 

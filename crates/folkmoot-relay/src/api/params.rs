@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use folkmoot_protocol::ErrorCode;
+use folkmoot_protocol::field::null_as_absent;
 use folkmoot_protocol::frame::StreamPosition;
 use folkmoot_protocol::rpc::RpcError;
 use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
@@ -13,7 +14,6 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::claims;
-use crate::nulls;
 use crate::overrides::Overrides;
 use crate::version::Version;
 
@@ -30,7 +30,7 @@ pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, RpcError> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Named {
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) method: String,
     params: Option<Box<RawValue>>,
 }
@@ -46,24 +46,24 @@ impl Named {
 #[serde(default)]
 pub(super) struct Content {
     pub(super) data: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) b64data: String,
     /// The data as it stands, where it need not be JSON.
     #[serde(skip)]
     pub(super) raw: Bytes,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) skip_history: bool,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) delta: bool,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) tags: BTreeMap<String, String>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) idempotency_key: String,
     /// What it is a state of has had so many changes; 0: it is not said.
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) version: u64,
     /// In which versions count.
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) version_epoch: String,
 }
 
@@ -102,14 +102,14 @@ impl Content {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Channel {
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) channel: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Broadcast {
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) channels: Vec<String>,
 }
 
@@ -117,37 +117,37 @@ pub(super) struct Broadcast {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Of {
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) user: String,
     /// One connection; empty: all.
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) client: String,
     /// Connections that are spared.
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) whitelist: Vec<String>,
     /// One connection, by the name that its client alone was told; empty: all.
     pub(super) session: Option<String>,
     /// Refused: to pass over it would mean more connections than the caller wants.
     pub(super) label_filter: Option<IgnoredAny>,
     /// Refused without a user: it asks for the connections of all.
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) all_users: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Subscribe {
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) channel: String,
     info: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     b64info: String,
     data: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     b64data: String,
     pub(super) recover_since: Option<StreamPosition>,
     /// In seconds since 1970; 0: it has no end.
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) expire_at: i64,
     #[serde(rename = "override")]
     pub(super) overrides: Option<Overrides>,
@@ -174,18 +174,18 @@ pub(super) struct Disconnect {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Code {
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) code: u32,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) reason: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Refresh {
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) expired: bool,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) expire_at: i64,
     /// What is said of the user from now on; `None`: what was said before.
     info: Option<Box<RawValue>>,
@@ -210,14 +210,14 @@ impl Refresh {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Rpc {
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) method: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct List {
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) pattern: String,
 }
 
@@ -225,10 +225,10 @@ pub(super) struct List {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Batch {
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) commands: Vec<BatchCommand>,
     /// Whether they may run beside each other.
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(super) parallel: bool,
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use folkmoot_gateway::Close;
+use folkmoot_protocol::field::null_as_absent;
 use folkmoot_protocol::frame::Error;
 use folkmoot_protocol::{DisconnectCode, ErrorCode, Format};
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,6 @@ use serde_json::value::RawValue;
 
 use super::Origin;
 use crate::claims::{self, SubClaims};
-use crate::nulls;
 use crate::overrides::Overrides;
 use crate::session::Refusal;
 
@@ -105,16 +105,16 @@ pub(super) struct Answer<T> {
 #[derive(Debug, Deserialize)]
 struct ErrorAnswer {
     code: u32,
-    #[serde(default, deserialize_with = "nulls::or_default")]
+    #[serde(default, deserialize_with = "null_as_absent")]
     message: String,
-    #[serde(default, deserialize_with = "nulls::or_default")]
+    #[serde(default, deserialize_with = "null_as_absent")]
     temporary: bool,
 }
 
 #[derive(Debug, Deserialize)]
 struct DisconnectAnswer {
     code: u32,
-    #[serde(default, deserialize_with = "nulls::or_default")]
+    #[serde(default, deserialize_with = "null_as_absent")]
     reason: String,
 }
 
@@ -144,20 +144,20 @@ impl<T: Default> Answer<T> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Connected {
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) user: String,
     /// In seconds since 1970; 0: never.
     #[serde(deserialize_with = "claims::date_if_any")]
     pub(crate) expire_at: i64,
     pub(crate) info: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) b64info: String,
     data: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     b64data: String,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) channels: Vec<String>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) subs: BTreeMap<String, SubClaims>,
     pub(crate) meta: Option<Box<RawValue>>,
 }
@@ -173,14 +173,14 @@ impl Connected {
 #[serde(default)]
 pub(crate) struct Subscribed {
     info: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     b64info: String,
     data: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     b64data: String,
     #[serde(deserialize_with = "claims::date_if_any")]
     pub(crate) expire_at: i64,
-    #[serde(rename = "override", deserialize_with = "nulls::or_default")]
+    #[serde(rename = "override", deserialize_with = "null_as_absent")]
     pub(crate) overrides: Overrides,
 }
 
@@ -198,12 +198,12 @@ impl Subscribed {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Refreshed {
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) expired: bool,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) expire_at: i64,
     info: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     b64info: String,
     /// `None`: what was said before.
     pub(crate) meta: Option<Box<RawValue>>,
@@ -221,9 +221,9 @@ impl Refreshed {
 #[serde(default)]
 pub(crate) struct ReplyData {
     data: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     b64data: String,
-    #[serde(deserialize_with = "nulls::or_default")]
+    #[serde(deserialize_with = "null_as_absent")]
     pub(crate) skip_history: bool,
 }
 
