@@ -10,7 +10,8 @@ use std::time::Duration;
 use folkmoot_read_states::{
     Change, Options, ROOMS_MAX, ReadState, ReadStates, ReadStatesError, Row, RowStore, SqliteRows,
 };
-use support::{Errors, Faulty, acknowledge, load, mention};
+use support::errors::Errors;
+use support::{Faulty, acknowledge, load, mention};
 
 /// Small enough that of a thousand users most are evicted.
 const SMALL: usize = 64 * 2_048;

@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that panics fails")]
 
-mod errors;
+pub(crate) mod errors;
 pub(crate) mod load;
 
 use std::fs::{self, OpenOptions};
@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 
-pub(crate) use errors::Errors;
 use folkmoot_read_states::{Answer, Change, Row, RowStore, StoreError};
 use tokio::sync::watch;
 
