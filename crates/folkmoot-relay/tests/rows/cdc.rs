@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::set_aside::set_aside;
 use crate::support::{Listener, database, logical_server};
 use althing_testkit::servers::PostgresServer;
 use folkmoot_relay::{Relay, Settings, start};
@@ -237,13 +238,7 @@ async fn a_row_that_gets_the_id_and_the_content_of_one_before_the_table_was_empt
     let last = json!({ "channel": "news:x", "data": "last" });
     assert_eq!(insert(&last).await, 1);
     assert_eq!(listener.publication().await.1, "last");
-    let failed =
-        "SELECT (payload->'data')::text FROM centrifugo_outbox_failed WHERE id = 2 ORDER BY 1";
-    let mut all: Vec<String> = Vec::new();
-    while all.len() < 3 {
-        let rows = client.query(failed, &[]).await.unwrap();
-        all = rows.iter().map(|row| row.get(0)).collect();
-    }
+    let all = set_aside(&client, "(payload->'data')::text", 3).await;
     assert_eq!(all, ["0", "1", "2"]);
     relay.stop().await;
 }

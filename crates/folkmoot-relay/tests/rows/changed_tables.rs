@@ -1,27 +1,9 @@
 //! Somebody changes the tables of change data capture while it reads them: what it cannot read any
 //! more is shown, and what was committed then is published or set aside.
 
-use std::time::Duration;
-
-use crate::changes::{PATIENCE, insert, relay, shows_up};
+use crate::changes::{insert, relay, shows_up};
+use crate::set_aside::set_aside;
 use crate::support::{Listener, database, logical_server};
-use tokio::time::{sleep, timeout};
-use tokio_postgres::Client;
-
-/// Waits until so many rows are set aside; their reasons.
-async fn set_aside(client: &Client, count: usize) -> Vec<String> {
-    let failed = "SELECT error FROM centrifugo_outbox_failed ORDER BY failed_at";
-    let looking = async {
-        loop {
-            let rows = client.query(failed, &[]).await.unwrap_or_default();
-            if rows.len() >= count {
-                return rows.iter().map(|row| row.get(0)).collect();
-            }
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(PATIENCE, looking).await.expect("nothing is set aside")
-}
 
 #[tokio::test]
 async fn a_table_of_rows_that_failed_that_is_dropped_is_made_again_and_holds_nobody_up() {
@@ -34,7 +16,7 @@ async fn a_table_of_rows_that_failed_that_is_dropped_is_made_again_and_holds_nob
     insert(&client, "nowhere:x", 1).await;
     insert(&client, "news:x", 2).await;
     assert_eq!(listener.publication().await.1, 2);
-    assert!(set_aside(&client, 1).await[0].contains("nowhere"));
+    assert!(set_aside(&client, "error", 1).await[0].contains("nowhere"));
     insert(&client, "news:x", 3).await;
     assert_eq!(listener.publication().await.1, 3);
     relay.stop().await;
@@ -60,7 +42,7 @@ async fn rows_from_while_a_column_had_another_name_are_set_aside_and_hold_nobody
     client.batch_execute(back).await.expect("it is renamed");
     insert(&client, "news:x", 2).await;
     assert_eq!(listener.publication().await.1, 2);
-    assert!(set_aside(&client, 2).await.iter().all(|why| why.contains("payload")));
+    assert!(set_aside(&client, "error", 2).await.iter().all(|why| why.contains("payload")));
     shows_up(&relay, 1).await;
     relay.stop().await;
 }

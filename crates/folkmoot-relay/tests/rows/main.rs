@@ -12,4 +12,5 @@ mod full_disk;
 mod large_rows;
 mod outbox;
 mod outbox_tables;
+mod set_aside;
 mod slots;

@@ -3,15 +3,17 @@
 
 use std::time::Duration;
 
+use crate::changes::PATIENCE;
 use crate::outbox::{insert, relay, tables};
+use crate::set_aside::set_aside;
 use crate::support::Listener;
 use althing_testkit::servers::PostgresServer;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Client;
 
-/// Only turns a promise that is never kept into a failure.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// What a row that failed would have published.
+const DATA: &str = "(payload->'data')::text";
 
 /// Inserts rows of one transaction with these ids, partitions, channels and data.
 async fn insert_all(client: &Client, rows: &[(i64, i32, &str, i64)]) {
@@ -25,21 +27,6 @@ async fn insert_all(client: &Client, rows: &[(i64, i32, &str, i64)]) {
     client.batch_execute("COMMIT").await.expect("it is committed");
 }
 
-/// Waits until so many rows are set aside; what they would have published.
-async fn set_aside(client: &Client, count: usize) -> Vec<String> {
-    let failed = "SELECT (payload->'data')::text FROM centrifugo_outbox_failed ORDER BY 1";
-    let looking = async {
-        loop {
-            let rows = client.query(failed, &[]).await.unwrap_or_default();
-            if rows.len() >= count {
-                return rows.iter().map(|row| row.get(0)).collect();
-            }
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(PATIENCE, looking).await.expect("too few are set aside")
-}
-
 #[tokio::test]
 async fn tables_that_are_dropped_and_made_anew_are_read_on() {
     let server = PostgresServer::start();
@@ -50,7 +37,7 @@ async fn tables_that_are_dropped_and_made_anew_are_read_on() {
         insert(&client, 1, round).await;
         assert_eq!(listener.publication().await.1, round);
         insert_all(&client, &[(2, 0, "nowhere:x", round)]).await;
-        assert_eq!(set_aside(&client, 1).await, [round.to_string()]);
+        assert_eq!(set_aside(&client, DATA, 1).await, [round.to_string()]);
         let anew = "BEGIN; CREATE TABLE new (LIKE centrifugo_outbox INCLUDING ALL);
             DROP TABLE centrifugo_outbox CASCADE; ALTER TABLE new RENAME TO centrifugo_outbox;
             COMMIT; DROP TABLE centrifugo_outbox_failed";
@@ -58,7 +45,7 @@ async fn tables_that_are_dropped_and_made_anew_are_read_on() {
         // A row that fails while there is no table for it, before one that is heard.
         insert_all(&client, &[(1, 0, "nowhere:x", 10), (2, 0, "news:0", 20)]).await;
         assert_eq!(listener.publication().await.1, 20);
-        assert_eq!(set_aside(&client, 1).await, ["10"]);
+        assert_eq!(set_aside(&client, DATA, 1).await, ["10"]);
         client.batch_execute("TRUNCATE centrifugo_outbox_failed").await.expect("it is emptied");
     }
     relay.stop().await;
@@ -75,7 +62,7 @@ async fn two_rows_of_one_id_that_both_fail_are_set_aside_and_hold_nobody_up() {
     let relay = relay(&server, "20ms").await;
     let mut listener = Listener::recover(&relay, "news:0").await;
     assert_eq!(timeout(PATIENCE, listener.publication()).await.expect("held up").1, 3);
-    assert_eq!(set_aside(&client, 2).await, ["1", "2"]);
+    assert_eq!(set_aside(&client, DATA, 2).await, ["1", "2"]);
     relay.stop().await;
 }
 
