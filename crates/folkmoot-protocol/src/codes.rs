@@ -130,6 +130,8 @@ codes! {
         ForceDisconnect = 3503, "force disconnect";
         /// Too many connections of this user.
         ConnectionLimit = 3504, "connection limit";
+        /// The connection would have more channels than it may.
+        ChannelLimit = 3505, "channel limit";
         /// The frame type does not fit the format: binary in JSON, or text in protobuf.
         InappropriateProtocol = 3506, "inappropriate protocol";
         /// The caller may not connect here.

@@ -280,15 +280,16 @@ impl Cdc {
             self.table.make(&client).await?;
             if row.payload.is_empty() {
                 // It was not read, and is in the table unless the backend has deleted it.
-                let (id, whichever) = (row.id().parse::<i64>().unwrap_or(0), None::<i64>);
+                let id = row.id().parse::<i64>().unwrap_or(0);
                 let number = partition.parse::<i32>().unwrap_or(0);
                 let known = format!(
                     "SELECT FROM {} WHERE id = $1 AND partition = $2 LIMIT 1",
                     self.table.quoted()
                 );
                 if client.query_opt(&known, &[&id, &number]).await?.is_some() {
-                    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-                        [&id, &error.message, &whichever, &number];
+                    let (written, place) = (None::<i64>, None::<&str>);
+                    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
+                        [&id, &error.message, &number, &written, &place];
                     client.execute(&self.table.set_aside(), &values).await?;
                     return Ok(());
                 }

@@ -1,6 +1,5 @@
 //! What the server API does to those of a user's connections that came to this node.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -21,8 +20,6 @@ use crate::session::{ByServer, end_connection_at, end_subscription_at, subscribe
 
 /// The SDKs do not subscribe again by themselves after a code below 2500.
 const UNSUBSCRIBED_BY_SERVER: u32 = 2000;
-/// How Centrifugo ends a connection that its backend subscribes to more channels than it may have.
-const CHANNEL_LIMIT: Close = Close { code: 3505, reason: Cow::Borrowed("channel limit") };
 
 /// Does what is asked to those that are here.
 pub(crate) async fn on_users(server: &Arc<Server>, command: UserCommand) -> Result<(), RpcError> {
@@ -97,7 +94,7 @@ async fn subscribe_one(
             // Or it ends.
             ErrorCode::AlreadySubscribed | ErrorCode::NotAvailable => {}
             // It must not go on without what its backend takes it to have.
-            ErrorCode::LimitExceeded => connection.outbox.close(CHANNEL_LIMIT),
+            ErrorCode::LimitExceeded => connection.outbox.close(DisconnectCode::ChannelLimit),
             _ => return Err(error),
         },
     }

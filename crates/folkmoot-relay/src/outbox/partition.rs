@@ -31,7 +31,7 @@ pub(super) struct Partition {
     metrics: Arc<ConsumerMetrics>,
     /// Published, and perhaps not deleted: the connection was lost in between. With the reason why
     /// some of a row was refused, for which it is set aside.
-    published: HashMap<Version, Option<RpcError>>,
+    published: HashMap<RowKey, Option<RpcError>>,
     /// Rows that are asked for next: fewer after some that were long, so that the database does not
     /// send what is not held.
     rows_next: u32,
@@ -41,11 +41,13 @@ pub(super) struct Partition {
 
 /// A row as it was read. Its id alone says nothing of that: a backend may change a row while it is
 /// published, or give its id to another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Version {
+#[derive(Debug, Clone, Copy)]
+struct Version<'a> {
     id: i64,
     /// The number of the transaction that has written it.
     xmin: i64,
+    /// Where it is stored.
+    place: &'a str,
 }
 
 /// What came of looking at the table.
@@ -148,14 +150,14 @@ impl Partition {
             self.published.clear();
             return Ok(Found::Nothing);
         }
-        let mut refused: Vec<(Version, RpcError)> = rows.iter().filter_map(too_long).collect();
+        let mut refused: Vec<(Version<'_>, RpcError)> = rows.iter().filter_map(too_long).collect();
         refused.iter().for_each(|(_, error)| self.metrics.rows.count::<()>(&Err(error.clone())));
-        let mut gone: Vec<Version> = refused.iter().map(|(version, _)| *version).collect();
+        let mut gone: Vec<Version<'_>> = refused.iter().map(|(version, _)| *version).collect();
         let rows = rows.iter().filter_map(|row| Some((Version::of(row), self.row(row)?)));
-        let is_new = |(version, _): &(Version, Row<'_>)| !self.published.contains_key(version);
+        let is_new = |(_, row): &(Version<'_>, Row<'_>)| !self.published.contains_key(&row.key);
         let (new, mut done): (Vec<_>, Vec<_>) = rows.partition(is_new);
-        let before = done.iter().filter_map(|(version, _)| {
-            let error = self.published.get(version)?.clone()?;
+        let before = done.iter().filter_map(|(version, row)| {
+            let error = self.published.get(&row.key)?.clone()?;
             Some((*version, error))
         });
         refused.extend(before);
@@ -165,7 +167,7 @@ impl Partition {
         let mut found = Found::Rows;
         for ((version, row), outcome) in versions.into_iter().zip(new).zip(outcomes) {
             match outcome {
-                Ok(()) => drop(self.published.insert(version, None)),
+                Ok(()) => drop(self.published.insert(row.key.clone(), None)),
                 // Nothing of this partition may overtake it.
                 Err(error) if error.code.is_temporary() => {
                     found = Found::Busy;
@@ -173,7 +175,7 @@ impl Partition {
                 }
                 Err(error) => {
                     refused.push((version, error.clone()));
-                    self.published.insert(version, Some(error));
+                    self.published.insert(row.key.clone(), Some(error));
                 }
             }
             done.push((version, row));
@@ -186,8 +188,8 @@ impl Partition {
         within(transaction.commit()).await?;
         // Only now is it known that these do not come again. Others may: rows with smaller ids that
         // were committed later came between.
-        for version in &gone {
-            self.published.remove(version);
+        for (_, row) in &done {
+            self.published.remove(&row.key);
         }
         if let Some(ledger) = &self.server.ledger {
             ledger.confirm(done.into_iter().map(|(_, row)| row.key));
@@ -220,7 +222,7 @@ impl Partition {
 
     /// `None`: it was too long to be read.
     fn row<'a>(&self, row: &'a tokio_postgres::Row) -> Option<Row<'a>> {
-        let (Version { id, xmin }, method) = (Version::of(row), row.get::<_, &str>(1));
+        let (Version { id, xmin, .. }, method) = (Version::of(row), row.get::<_, &str>(1));
         let payload = row.get::<_, Option<&str>>(2)?.as_bytes();
         // Not by its id alone, which may be another row's in the life of the next relay.
         let part = fingerprint(&[method.as_bytes(), payload, &xmin.to_le_bytes()]);
@@ -232,12 +234,13 @@ impl Partition {
         &self,
         transaction: &Transaction<'_>,
         statements: &Statements,
-        Version { id, xmin }: Version,
+        Version { id, xmin, place }: Version<'_>,
         error: &RpcError,
     ) -> Result<(), OutboxError> {
         let outbox = &self.outbox.name;
         tracing::warn!(%error, %outbox, id, "a row of the outbox was set aside");
-        let asked: [&(dyn ToSql + Sync); 4] = [&id, &error.message, &Some(xmin), &self.number()];
+        let asked: [&(dyn ToSql + Sync); 5] =
+            [&id, &error.message, &self.number(), &Some(xmin), &Some(place)];
         transaction.execute(&statements.set_aside, &asked).await?;
         Ok(())
     }
@@ -249,11 +252,12 @@ impl Partition {
         &self,
         transaction: &Transaction<'_>,
         statements: &Statements,
-        gone: &[Version],
+        gone: &[Version<'_>],
     ) -> Result<u64, tokio_postgres::Error> {
         let ids: Vec<i64> = gone.iter().map(|version| version.id).collect();
         let xmins: Vec<i64> = gone.iter().map(|version| version.xmin).collect();
-        transaction.execute(&statements.delete, &[&ids, &xmins, &self.number()]).await
+        let places: Vec<&str> = gone.iter().map(|version| version.place).collect();
+        transaction.execute(&statements.delete, &[&ids, &xmins, &places, &self.number()]).await
     }
 
     /// As the database has it.
@@ -262,14 +266,14 @@ impl Partition {
     }
 }
 
-impl Version {
-    fn of(row: &tokio_postgres::Row) -> Self {
-        Self { id: row.get(0), xmin: row.get(4) }
+impl<'a> Version<'a> {
+    fn of(row: &'a tokio_postgres::Row) -> Self {
+        Self { id: row.get(0), xmin: row.get(4), place: row.get(5) }
     }
 }
 
 /// A row that is too long to be read, and that this is the reason.
-fn too_long(row: &tokio_postgres::Row) -> Option<(Version, RpcError)> {
+fn too_long(row: &tokio_postgres::Row) -> Option<(Version<'_>, RpcError)> {
     if row.get::<_, Option<&str>>(2).is_some() {
         return None;
     }

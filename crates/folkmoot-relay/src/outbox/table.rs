@@ -20,6 +20,9 @@ const COLUMNS: [(&str, &str); 4] =
 /// another row.
 const XMIN: &str = "xmin::text::bigint";
 
+/// Where a row is stored: tells rows that one transaction gave the same id apart.
+const PLACE: &str = "tableoid::text || ctid::text";
+
 impl Table {
     /// `None`: the name is empty, or has a NUL in it.
     pub(crate) fn new(name: &str) -> Option<Self> {
@@ -118,24 +121,25 @@ impl Table {
     }
 
     /// The next rows, each with the length of its payload, and without the payload if that is
-    /// longer than `$3`; and the transaction that has written it. The text is made once for each row,
-    /// when the row is sent.
+    /// longer than `$3`; the transaction that has written it; and its place. The text is made once
+    /// for each row, when the row is sent.
     pub(super) fn select(&self) -> String {
         format!(
             "SELECT id, method, CASE WHEN octet_length(payload) <= $3 THEN payload END,
-                 octet_length(payload), xmin
-             FROM (SELECT id, method, payload::text, {XMIN} AS xmin FROM {} WHERE partition = $1
-                   ORDER BY id LIMIT $2) AS next
+                 octet_length(payload), xmin, place
+             FROM (SELECT id, method, payload::text, {XMIN} AS xmin, {PLACE} AS place
+                   FROM {} WHERE partition = $1 ORDER BY id LIMIT $2) AS next
              ORDER BY id",
             self.outbox
         )
     }
 
-    /// Deletes rows of the partition `$3` with these ids that these transactions have written.
+    /// Deletes rows of the partition `$4` with these ids that these transactions have written, from
+    /// these places.
     pub(super) fn delete(&self) -> String {
         format!(
-            "DELETE FROM {} WHERE id = ANY($1) AND partition = $3
-                 AND (id, {XMIN}) IN (SELECT * FROM unnest($1::bigint[], $2::bigint[]))",
+            "DELETE FROM {} WHERE id = ANY($1) AND partition = $4 AND (id, {XMIN}, {PLACE})
+                 IN (SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[]))",
             self.outbox
         )
     }
@@ -158,8 +162,9 @@ impl Table {
         }
     }
 
-    /// Sets a row of the partition `$4` aside with its reason `$2`, as it is in the table, if the
-    /// transaction `$3` has written it; NULL: whichever has. Several of one id differ in their time.
+    /// Sets a row of the partition `$3` aside with its reason `$2`, as it is in the table, if the
+    /// transaction `$4` has written it to the place `$5`; NULL: all of this id. They differ in their
+    /// time.
     pub(crate) fn set_aside(&self) -> String {
         let Self { outbox, failed, .. } = self;
         format!(
@@ -167,7 +172,8 @@ impl Table {
              SELECT id, method, payload, partition, $2,
                  clock_timestamp() + row_number() OVER () * interval '1 microsecond'
              FROM {outbox} AS outbox
-             WHERE id = $1 AND partition = $4 AND ($3::bigint IS NULL OR {XMIN} = $3) AND {}",
+             WHERE id = $1 AND partition = $3 AND ($4::bigint IS NULL OR {XMIN} = $4)
+                 AND ($5::text IS NULL OR {PLACE} = $5) AND {}",
             self.is_missing("outbox.id", "outbox.method", "outbox.payload", "outbox.partition")
         )
     }

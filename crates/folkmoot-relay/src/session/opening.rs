@@ -179,7 +179,7 @@ fn cannot_subscribe(error: &RpcError, channel: &str) -> DisconnectCode {
     match error.code {
         // Its client may come again.
         code if code.is_temporary() => DisconnectCode::ServerError,
-        ErrorCode::LimitExceeded => DisconnectCode::BadRequest,
+        ErrorCode::LimitExceeded => DisconnectCode::ChannelLimit,
         _ => DisconnectCode::InvalidToken,
     }
 }

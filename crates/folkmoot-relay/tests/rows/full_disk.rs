@@ -107,9 +107,18 @@ async fn history(relay: &Process, channel: &str) -> Vec<Value> {
     publications.iter().map(|one| one["data"].clone()).collect()
 }
 
-/// Rows for a channel that is kept, and before them one of which some is refused for good: it must
-/// not be set aside as long as the rest may go out later.
+/// Rows for a channel that is kept. Before them two of one id, of which only the first can go out
+/// at once; and one of which some is refused for good: it must not be set aside as long as the rest
+/// may go out later.
 async fn insert_rows(backend: &Client) {
+    let several = "ALTER TABLE centrifugo_outbox DROP CONSTRAINT centrifugo_outbox_pkey";
+    backend.batch_execute(several).await.expect("ids may be there twice");
+    let twins = [("fleeting:d", 1), ("kept:d", 2)];
+    let twins = twins.map(|(channel, data)| json!({ "channel": channel, "data": data }));
+    let insert = "INSERT INTO centrifugo_outbox (id, method, payload, partition)
+                  VALUES (-1, 'publish', $1::text::jsonb, 0), (-1, 'publish', $2::text::jsonb, 0)";
+    let twins = twins.map(|payload| payload.to_string());
+    backend.execute(insert, &[&twins[0], &twins[1]]).await.expect("they are inserted");
     let halved = json!({ "channels": ["nowhere:x", "kept:c", "fleeting:c"], "data": 7 });
     let insert = "INSERT INTO centrifugo_outbox (id, method, payload, partition)
                   VALUES (0, 'broadcast', $1::text::jsonb, 0)";
@@ -160,6 +169,7 @@ async fn a_full_disk_refuses_by_name_and_all_goes_on_once_there_is_room() {
     // Nobody hears of a row that is not on disk, and it waits.
     insert_rows(&backend).await;
     sleep(Duration::from_millis(500)).await;
+    assert_eq!(history(&relay, "fleeting:d").await, [1]);
     assert_eq!(history(&relay, "kept:b").await, Vec::<Value>::new());
     assert_eq!(set_aside(&backend).await, [""; 0]);
     let removed = json!({ "channel": "kept:a" });
@@ -183,6 +193,8 @@ async fn a_full_disk_refuses_by_name_and_all_goes_on_once_there_is_room() {
         assert!(began.elapsed() < PATIENCE, "rows that waited are not published");
         sleep(Duration::from_millis(20)).await;
     }
+    assert_eq!(history(&relay, "fleeting:d").await, [1]);
+    assert_eq!(history(&relay, "kept:d").await, [2]);
     assert_eq!(history(&relay, "kept:c").await, [7]);
     assert_eq!(history(&relay, "fleeting:c").await, [7]);
     // The transaction that sets it aside may end after it is published.

@@ -77,6 +77,8 @@ export const DisconnectCode = {
   ForceDisconnect: 3503,
   /** connection limit */
   ConnectionLimit: 3504,
+  /** channel limit */
+  ChannelLimit: 3505,
   /** inappropriate protocol */
   InappropriateProtocol: 3506,
   /** permission denied */
