@@ -109,6 +109,11 @@ impl Index {
         if index.schema() != schema().0 {
             return Err(IndexError::SchemaError("it has other fields".to_owned()));
         }
+        // Reads all of it. Bytes that are spoilt would else fail the searches that come upon them.
+        if let Some(file) = index.validate_checksum()?.into_iter().next() {
+            let text = format!("{} is not what was written", file.display());
+            return Err(IndexError::SystemError(text));
+        }
         Self::with(index, epoch, heap_bytes, mark)
     }
 
