@@ -33,14 +33,14 @@ const TABLES: &str = "
     CREATE TABLE member (room integer, name text, PRIMARY KEY (room, name));
     CREATE TABLE message (id bigserial PRIMARY KEY, room integer, body text);
     CREATE TABLE centrifugo_outbox (
-        id bigserial PRIMARY KEY, method text NOT NULL, payload jsonb NOT NULL,
+        id bigserial PRIMARY KEY, method text NOT NULL, payload jsonb COMPRESSION lz4 NOT NULL,
         partition integer NOT NULL DEFAULT 0, created_at timestamptz NOT NULL DEFAULT now());";
 /// The command that publishes message `$3` of room `$1`.
 const COMMAND: &str = "
     SELECT jsonb_build_object(
-        'channels', jsonb_agg('kept:' || name ORDER BY name), 'data', $2::text,
-        'idempotency_key', $3::text)
-    FROM member WHERE room = $1";
+        'channels', to_jsonb(ARRAY(
+            SELECT 'kept:' || name FROM member WHERE room = $1 ORDER BY name)),
+        'data', $2::text, 'idempotency_key', $3::text)";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {

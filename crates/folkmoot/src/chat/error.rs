@@ -79,6 +79,7 @@ pub(crate) fn user_failure(error: UserError) -> RpcError {
         UserError::Append(error) => append_failure(&error),
         UserError::Read(error) => read_failure(&error),
         UserError::Control(error) => control_failure(&error),
+        UserError::RoomAway => RpcError::new(ErrorCode::Internal, error.to_string()),
     }
 }
 

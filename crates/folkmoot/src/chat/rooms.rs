@@ -224,6 +224,7 @@ pub(crate) async fn hide(by: &Identity, request: DirectHide) -> Result<(), RpcEr
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::sync::Arc;
 
     use super::*;
     use crate::attachment::Attachments;
@@ -238,10 +239,15 @@ mod tests {
         let config = Config::load(Flags { data, ..Flags::default() }).unwrap();
         let attachments = Attachments::open(&config.attachments).unwrap();
         let server = Server::new(config, store, None, attachments, Beginning::default());
-        let (user, id, at) = (UserId::from_u64(1), DeviceId::from_u64(1), server.now());
-        let (name, display_name, password_hash) = ("anna".into(), "Anna".into(), String::new());
+        account(server, 1, "anna").await
+    }
+
+    async fn account(server: Arc<Server>, number: u8, name: &str) -> Identity {
+        let (user, id) = (UserId::from_u64(number.into()), DeviceId::from_u64(number.into()));
+        let (at, password_hash) = (server.now(), String::new());
+        let (name, display_name) = (name.to_owned(), name.to_owned());
         let account = NewAccount { id: user, name, display_name, password_hash, at };
-        let device = NewDevice { id, user, label: "a".into(), token_hash: [1; 32], at };
+        let device = NewDevice { id, user, label: "a".into(), token_hash: [number; 32], at };
         server.embedded().create_account(account, device).await.unwrap();
         Identity::new(server, user, id)
     }
@@ -272,6 +278,22 @@ mod tests {
         let sealed = anna.server.node().seal(&user).await.expect("it is in memory");
         assert_eq!(get(&anna, room).await.unwrap_err().code, ErrorCode::Internal);
         drop(sealed);
+        anna.server.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_conversation_that_does_not_answer_is_opened_by_who_tries_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let anna = anna(directory.path()).await;
+        let bob = account(anna.server.clone(), 2, "bob").await;
+        let request = || DirectOpen { user: bob.user };
+        let room = open_direct(&anna, request()).await.unwrap().id;
+        hide(&anna, DirectHide { room }).await.unwrap();
+        let sealed = anna.server.node().seal(&anna.server.room(room).id()).await.unwrap();
+        let error = open_direct(&anna, request()).await.unwrap_err();
+        assert_eq!(error.code, ErrorCode::Internal, "{error}");
+        drop(sealed);
+        assert_eq!(open_direct(&anna, request()).await.unwrap().id, room);
         anna.server.close().await;
     }
 }

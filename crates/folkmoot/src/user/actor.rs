@@ -21,7 +21,7 @@ use crate::connection::Line;
 use crate::nodes::Moved;
 use crate::ports::Ports;
 use crate::room::view::{Mention, Summary};
-use crate::room::{AskedRoom, Room, RoomCalls};
+use crate::room::{AskedRoom, Room, RoomCalls, RoomError};
 use crate::storage::ReadError;
 use crate::storage::contract::{Directory, UserLog};
 use crate::storage::record::{LeaveReason, Notify, Record, UserRecord};
@@ -121,8 +121,13 @@ impl User {
     async fn list_again(&mut self, room: RoomId, ctx: &mut Context<Self>) -> Result<(), UserError> {
         let Some(change) = self.state()?.listed(room, true) else { return Ok(()) };
         let membership = self.membership_of(room)?.clone();
-        let summary = AskedRoom::new(&self.ports, room).summary(self.id).await;
-        let Ok(Ok(summary)) = summary else { return Err(UserError::NotMember) };
+        let summary = match AskedRoom::new(&self.ports, room).summary(self.id).await {
+            Ok(Ok(summary)) => summary,
+            Ok(Err(RoomError::NoSuchRoom | RoomError::Refused(_))) => {
+                return Err(UserError::NotMember);
+            }
+            Ok(Err(_)) | Err(_) => return Err(UserError::RoomAway),
+        };
         let mut view = room_view_of(self.ports.streams(), &summary, &membership).await;
         // What people said is kept in one place, where it can be erased.
         view.last = None;

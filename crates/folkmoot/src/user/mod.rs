@@ -40,4 +40,7 @@ pub(crate) enum UserError {
     Read(#[source] ReadError),
     #[error("{0}")]
     Control(#[source] ControlError),
+    /// A retry is safe.
+    #[error("the room does not answer")]
+    RoomAway,
 }
