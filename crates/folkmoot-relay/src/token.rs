@@ -2,6 +2,7 @@
 //! public key is never taken for a secret, and a token without a signature is refused.
 
 mod jwks;
+mod pem;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,17 +55,26 @@ impl Verifier {
             let key = DecodingKey::from_secret(settings.hmac_secret_key.as_bytes());
             keys.push(Arc::new((HMAC, key)));
         }
+        let wrong = |name, why: String| SettingsError::Invalid(format!("{name}: {why}"));
         type Read = fn(&[u8]) -> jsonwebtoken::errors::Result<DecodingKey>;
-        let pems: [(&str, &str, &'static [Algorithm], Read); 3] = [
-            ("rsa_public_key", &settings.rsa_public_key, RSA, DecodingKey::from_rsa_pem),
-            ("ecdsa_public_key", &settings.ecdsa_public_key, ECDSA, DecodingKey::from_ec_pem),
-            ("eddsa_public_key", &settings.eddsa_public_key, EDDSA, DecodingKey::from_ed_pem),
+        type Check = fn(&[u8]) -> Result<(), String>;
+        let (rsa, ecdsa): (Read, Read) = (DecodingKey::from_rsa_pem, DecodingKey::from_ec_pem);
+        let pems: [(&str, &str, &'static [Algorithm], Read, Check); 3] = [
+            ("rsa_public_key", &settings.rsa_public_key, RSA, rsa, pem::check_rsa),
+            ("ecdsa_public_key", &settings.ecdsa_public_key, ECDSA, ecdsa, pem::check_ecdsa),
+            // Another curve is refused where it is read.
+            (
+                "eddsa_public_key",
+                &settings.eddsa_public_key,
+                EDDSA,
+                DecodingKey::from_ed_pem,
+                |_| Ok(()),
+            ),
         ];
-        for (name, pem, algorithms, read) in pems {
+        for (name, pem, algorithms, read, check) in pems {
             if !pem.is_empty() {
-                let key = read(pem.as_bytes());
-                let key =
-                    key.map_err(|error| SettingsError::Invalid(format!("{name}: {error}")))?;
+                let key = read(pem.as_bytes()).map_err(|error| wrong(name, error.to_string()))?;
+                check(pem.as_bytes()).map_err(|why| wrong(name, why))?;
                 keys.push(Arc::new((algorithms, key)));
             }
         }
