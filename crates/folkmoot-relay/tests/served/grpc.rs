@@ -319,6 +319,25 @@ async fn who_speaks_no_http2_is_sent_away_and_holds_nobody_up() {
 }
 
 #[tokio::test]
+async fn connections_that_are_silent_keep_no_backend_out() {
+    let relay = relay().await;
+    let address = relay.grpc_address().expect("it listens");
+    let mut before = Backend::connect(&relay).await;
+    assert!(before.call("Info", Vec::new()).await.is_ok());
+    // More than there are places.
+    let mut silent = Vec::new();
+    for _ in 0..1_100 {
+        silent.push(TcpStream::connect(address).await.expect("it listens"));
+    }
+    let mut backend = Backend::connect(&relay).await;
+    assert!(backend.call("Info", Vec::new()).await.is_ok());
+    assert!(before.call("Info", Vec::new()).await.is_ok());
+    let gone = timeout(PATIENCE, silent[0].read_to_end(&mut Vec::new())).await;
+    assert!(gone.is_ok(), "the oldest was kept");
+    relay.stop().await;
+}
+
+#[tokio::test]
 async fn who_knows_no_key_is_sent_away_though_it_calls() {
     let relay = relay().await;
     let mut stranger = Backend::connect(&relay).await;
