@@ -167,7 +167,9 @@ pub(crate) fn is_known(server: &Server, headers: &HeaderMap) -> bool {
 fn rights(server: &Server, headers: &HeaderMap) -> Option<Arc<Rights>> {
     let by_header = headers.get("x-api-key").map(|key| key.as_bytes());
     let by_authorization = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let by_authorization = by_authorization.and_then(|value| value.strip_prefix("apikey "));
-    let key = by_header.or(by_authorization.map(str::as_bytes))?;
+    let by_authorization = by_authorization.and_then(|value| value.split_once(' '));
+    let by_authorization =
+        by_authorization.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("apikey"));
+    let key = by_header.or(by_authorization.map(|(_, key)| key.trim_start().as_bytes()))?;
     server.api_keys.rights(key)
 }

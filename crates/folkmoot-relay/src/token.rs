@@ -2,13 +2,15 @@
 //! public key is never taken for a secret, and a token without a signature is refused.
 
 mod jwks;
+mod pem;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64ct::{Base64UrlUnpadded, Encoding};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::proxy::Trust;
 use crate::proxy::http::Endpoint;
@@ -53,17 +55,26 @@ impl Verifier {
             let key = DecodingKey::from_secret(settings.hmac_secret_key.as_bytes());
             keys.push(Arc::new((HMAC, key)));
         }
+        let wrong = |name, why: String| SettingsError::Invalid(format!("{name}: {why}"));
         type Read = fn(&[u8]) -> jsonwebtoken::errors::Result<DecodingKey>;
-        let pems: [(&str, &str, &'static [Algorithm], Read); 3] = [
-            ("rsa_public_key", &settings.rsa_public_key, RSA, DecodingKey::from_rsa_pem),
-            ("ecdsa_public_key", &settings.ecdsa_public_key, ECDSA, DecodingKey::from_ec_pem),
-            ("eddsa_public_key", &settings.eddsa_public_key, EDDSA, DecodingKey::from_ed_pem),
+        type Check = fn(&[u8]) -> Result<(), String>;
+        let (rsa, ecdsa): (Read, Read) = (DecodingKey::from_rsa_pem, DecodingKey::from_ec_pem);
+        let pems: [(&str, &str, &'static [Algorithm], Read, Check); 3] = [
+            ("rsa_public_key", &settings.rsa_public_key, RSA, rsa, pem::check_rsa),
+            ("ecdsa_public_key", &settings.ecdsa_public_key, ECDSA, ecdsa, pem::check_ecdsa),
+            // Another curve is refused where it is read.
+            (
+                "eddsa_public_key",
+                &settings.eddsa_public_key,
+                EDDSA,
+                DecodingKey::from_ed_pem,
+                |_| Ok(()),
+            ),
         ];
-        for (name, pem, algorithms, read) in pems {
+        for (name, pem, algorithms, read, check) in pems {
             if !pem.is_empty() {
-                let key = read(pem.as_bytes());
-                let key =
-                    key.map_err(|error| SettingsError::Invalid(format!("{name}: {error}")))?;
+                let key = read(pem.as_bytes()).map_err(|error| wrong(name, error.to_string()))?;
+                check(pem.as_bytes()).map_err(|why| wrong(name, why))?;
                 keys.push(Arc::new((algorithms, key)));
             }
         }
@@ -83,7 +94,10 @@ impl Verifier {
     /// What a token says, if a key of ours has signed it and its time is not over.
     pub(crate) async fn verify<T: DeserializeOwned>(&self, token: &str) -> Result<T, TokenError> {
         let header = decode_header(token).map_err(|_| TokenError::Invalid)?;
-        let key = self.key(header.alg, header.kid.as_deref()).await?;
+        if has_critical(token) {
+            return Err(TokenError::Invalid);
+        }
+        let keys = self.keys(header.alg, header.kid.as_deref()).await?;
         let mut wanted = Validation::new(header.alg);
         // A token without an end has none.
         wanted.required_spec_claims.clear();
@@ -100,28 +114,48 @@ impl Verifier {
             wanted.set_issuer(&[&self.issuer]);
             wanted.required_spec_claims.insert("iss".to_owned());
         }
-        decode(token, &key.1, &wanted).map(|token| token.claims).map_err(|error| {
-            match error.kind() {
-                jsonwebtoken::errors::ErrorKind::ExpiredSignature => TokenError::Expired,
-                _ => TokenError::Invalid,
+        let mut outcome = Err(TokenError::Invalid);
+        for key in keys {
+            outcome =
+                decode(token, &key.1, &wanted).map(|token| token.claims).map_err(
+                    |error| match error.kind() {
+                        jsonwebtoken::errors::ErrorKind::ExpiredSignature => TokenError::Expired,
+                        _ => TokenError::Invalid,
+                    },
+                );
+            if !matches!(outcome, Err(TokenError::Invalid)) {
+                break;
             }
-        })
+        }
+        outcome
     }
 }
 
 impl Verifier {
-    /// The key that a token must be signed with.
-    async fn key(&self, algorithm: Algorithm, id: Option<&str>) -> Result<Arc<Key>, TokenError> {
-        let fits = |key: &Arc<Key>| key.0.contains(&algorithm);
-        let key = match (&self.jwks, id) {
-            (Some(jwks), Some(id)) => Some(jwks.key(id).await.map_err(|error| match error {
+    /// The keys that a token may be signed with: one of them.
+    async fn keys(
+        &self,
+        algorithm: Algorithm,
+        id: Option<&str>,
+    ) -> Result<Vec<Arc<Key>>, TokenError> {
+        let mut keys = match (&self.jwks, id) {
+            (Some(jwks), Some(id)) => jwks.keys(id).await.map_err(|error| match error {
                 NoKey::Unknown => TokenError::Invalid,
                 NoKey::Unclear => TokenError::Unknown,
-            })?),
-            _ => self.keys.iter().find(|key| fits(key)).cloned(),
+            })?,
+            _ => self.keys.clone(),
         };
-        key.filter(fits).ok_or(TokenError::Invalid)
+        keys.retain(|key| key.0.contains(&algorithm));
+        Ok(keys)
     }
+}
+
+/// Whether a token says that who does not understand more of its head may not take it (RFC 7515, 4.1.11).
+fn has_critical(token: &str) -> bool {
+    let head = token.split('.').next().unwrap_or_default();
+    let head = Base64UrlUnpadded::decode_vec(head).unwrap_or_default();
+    let head = serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(&head);
+    head.map_or(true, |head| head.contains_key("crit"))
 }
 
 impl std::fmt::Debug for Verifier {
@@ -133,7 +167,6 @@ impl std::fmt::Debug for Verifier {
 
 #[cfg(test)]
 mod tests {
-    use base64ct::{Base64UrlUnpadded, Encoding};
     use futures_util::FutureExt;
     use jsonwebtoken::{EncodingKey, Header, encode};
     use serde_json::{Value, json};
@@ -223,6 +256,23 @@ mod tests {
             for unsigned in [format!("{header}.{claims}."), format!("{header}.{claims}")] {
                 assert_eq!(check(&hmac(), &unsigned), Err(TokenError::Invalid), "{algorithm}");
             }
+        }
+    }
+
+    #[test]
+    fn a_token_whose_head_has_to_be_understood_whole_is_refused() {
+        let key = EncodingKey::from_secret(b"secret");
+        let with = |head: Value| {
+            let part = |it: Value| Base64UrlUnpadded::encode_string(it.to_string().as_bytes());
+            let message = format!("{}.{}", part(head), part(json!({ "sub": "42" })));
+            let algorithm = Algorithm::HS256;
+            let signature = jsonwebtoken::crypto::sign(message.as_bytes(), &key, algorithm);
+            check(&hmac(), &format!("{message}.{}", signature.unwrap()))
+        };
+        assert_eq!(with(json!({ "alg": "HS256", "b64": true, "of": "tomorrow" })).unwrap(), "42");
+        for critical in [json!(["b64"]), json!(["exp"]), json!([]), json!(null)] {
+            let head = json!({ "alg": "HS256", "b64": false, "exp": 1, "crit": critical });
+            assert_eq!(with(head), Err(TokenError::Invalid), "{critical}");
         }
     }
 

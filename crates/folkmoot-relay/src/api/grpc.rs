@@ -18,7 +18,7 @@ use std::time::Duration;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, Method, Request, Response, StatusCode};
 use bytes::Bytes;
-use folkmoot_gateway::{Spoken, Tls, look_until_stopped};
+use folkmoot_gateway::{Doorman, Room, Spoken, Tls, Visit, look_until_stopped};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
@@ -38,7 +38,8 @@ use framing::{Answer, Status};
 
 /// The service, before the name of a method.
 const SERVICE: &str = "/centrifugal.centrifugo.api.CentrifugoApi/";
-/// Connections of backends; a client library makes one and calls beside each other in it.
+/// Connections of backends; a client library makes one and calls beside each other in it. A newcomer
+/// takes the place of the oldest one that has shown no key.
 const CONNECTIONS_MAX: usize = 1_024;
 /// The largest message unless another limit is set, as gRPC's libraries have it.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
@@ -118,7 +119,12 @@ impl Grpc {
         if let Some(tls) = &self.tls {
             tokio::spawn(look_until_stopped(tls.clone(), server.stopping()));
         }
-        let mut connections = JoinSet::new();
+        let room = Room {
+            connections_max: CONNECTIONS_MAX,
+            per_address_max: CONNECTIONS_MAX,
+            unlimited: Vec::new(),
+        };
+        let (doorman, mut connections) = (Doorman::new(room), JoinSet::new());
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
@@ -126,12 +132,14 @@ impl Grpc {
                 () = stops(&mut stopping) => break,
             };
             match accepted {
-                Ok(_) if connections.len() >= CONNECTIONS_MAX => {
-                    tracing::warn!("no room for another connection of gRPC");
-                }
-                Ok((socket, _)) => {
-                    let tls = self.tls.clone();
-                    connections.spawn(serve(socket, tls, self.terms.clone(), server.clone()));
+                Ok((socket, peer)) => {
+                    let Some(visit) = doorman.enter(peer.ip()) else {
+                        tracing::warn!("no room for another connection of gRPC");
+                        continue;
+                    };
+                    let served =
+                        serve(socket, self.tls.clone(), self.terms.clone(), server.clone(), visit);
+                    connections.spawn(served);
                 }
                 Err(error) => {
                     tracing::warn!(%error, "a connection of gRPC could not be accepted");
@@ -150,25 +158,32 @@ async fn stops(stopping: &mut watch::Receiver<bool>) {
 }
 
 /// Serves one connection, in the clear or encrypted.
-async fn serve(socket: TcpStream, tls: Option<Arc<Tls>>, terms: Arc<Terms>, server: Arc<Server>) {
+async fn serve(
+    socket: TcpStream,
+    tls: Option<Arc<Tls>>,
+    terms: Arc<Terms>,
+    server: Arc<Server>,
+    visit: Visit,
+) {
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "TCP_NODELAY could not be set");
     }
-    let Some(tls) = tls else { return converse(socket, terms, server).await };
+    let Some(tls) = tls else { return converse(socket, terms, server, &visit).await };
     let mut stopping = server.stopping();
     let encrypted = tokio::select! {
         encrypted = timeout(FIRST_CALL_TIMEOUT, tls.acceptor().accept(socket)) => encrypted,
         () = stops(&mut stopping) => return,
+        () = visit.asked_to_leave() => return,
     };
     match encrypted {
-        Ok(Ok(socket)) => converse(socket, terms, server).await,
+        Ok(Ok(socket)) => converse(socket, terms, server, &visit).await,
         Ok(Err(error)) => tracing::debug!(%error, "a connection of gRPC could not be encrypted"),
         Err(_) => tracing::debug!("a connection of gRPC was not encrypted in time"),
     }
 }
 
 /// Serves one connection until it ends, or says nothing.
-async fn converse<S>(socket: S, terms: Arc<Terms>, server: Arc<Server>)
+async fn converse<S>(socket: S, terms: Arc<Terms>, server: Arc<Server>, visit: &Visit)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -178,6 +193,7 @@ where
         // Who knows no key is to be gone in time, whatever it calls: places are few.
         if rights(&server, request.headers()).is_some() {
             has_called.store(true, Ordering::Relaxed);
+            visit.has_spoken();
         }
         let (terms, server) = (terms.clone(), server.clone());
         async move { Ok::<_, Infallible>(answer(&terms, &server, request).await) }
@@ -193,6 +209,7 @@ where
     let ended = loop {
         tokio::select! {
             ended = connection.as_mut() => break ended,
+            () = visit.asked_to_leave() => return,
             () = late.as_mut(), if is_early => {
                 if !has_called.load(Ordering::Relaxed) {
                     return;

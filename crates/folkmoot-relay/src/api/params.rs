@@ -45,6 +45,7 @@ impl Named {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Content {
+    #[serde(deserialize_with = "as_it_stands")]
     pub(super) data: Option<Box<RawValue>>,
     #[serde(deserialize_with = "null_as_absent")]
     pub(super) b64data: String,
@@ -65,6 +66,14 @@ pub(super) struct Content {
     /// In which versions count.
     #[serde(deserialize_with = "null_as_absent")]
     pub(super) version_epoch: String,
+}
+
+/// JSON that is there: `null` is data like any other.
+fn as_it_stands<'de, D>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    Box::<RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl Content {

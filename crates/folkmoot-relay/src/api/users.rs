@@ -131,3 +131,57 @@ fn refresh(
         connection.push(Encoded::new(&Arc::from(""), refresh).bytes(connection.format));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::time::Duration;
+
+    use folkmoot_gateway::Outbox;
+    use folkmoot_protocol::Format;
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::overrides::Overrides;
+    use crate::server::now_ms;
+    use crate::settings::Settings;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_subscription_ends_though_nobody_waits_any_more_until_it_is_made() {
+        let settings = r#"{ "client": { "expired_sub_close_delay": "0s" } }"#;
+        let settings = Settings::from_json(settings).unwrap();
+        let relay = crate::start(settings, SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap();
+        let server = relay.server();
+        let outbox = Arc::new(Outbox::new(10_000));
+        let connection =
+            Connection::new("one".into(), "42".into(), Bytes::new(), Format::Json, outbox);
+        let connection = Arc::new(connection);
+        assert!(server.people.enter(&connection, 10));
+        let (text, spared) = (String::new, Vec::new());
+        let whose = Whose { user: "42".to_owned(), client: text(), session: text(), spared };
+        let subscription = Subscription {
+            channel: "news".to_owned(),
+            info: Bytes::new(),
+            data: Bytes::new(),
+            since: None,
+            ends_at: now_ms() / 1_000 + 2,
+            overrides: Overrides::default(),
+        };
+        let command = UserCommand::Subscribe { whose, subscription };
+        let mut asking = Box::pin(command.run_everywhere(server));
+        assert!(asking.as_mut().now_or_never().is_none());
+        let made_and_ended = async {
+            while !connection.is_subscribed("news") {
+                tokio::task::yield_now().await;
+            }
+            drop(asking);
+            while connection.is_subscribed("news") {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, made_and_ended).await.expect("it has no end");
+        relay.stop().await;
+    }
+}

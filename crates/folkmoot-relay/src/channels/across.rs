@@ -104,6 +104,11 @@ impl Hearers {
     pub(super) fn retain(&mut self, mut is_there: impl FnMut(u64) -> bool) {
         self.0.retain(|(node, _)| is_there(*node));
     }
+
+    #[cfg(test)]
+    pub(super) fn nodes(&self) -> Vec<u64> {
+        self.0.iter().map(|(node, _)| *node).collect()
+    }
 }
 
 impl Branched {

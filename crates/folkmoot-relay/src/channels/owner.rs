@@ -353,6 +353,37 @@ impl Owner {
         panic!("a test wants it");
     }
 
+    /// As if too much waited for a node, which reads it until the other end is dropped.
+    #[cfg(test)]
+    #[wire(skip)]
+    pub(crate) async fn fall_behind(
+        &mut self,
+        node: u64,
+        until: tokio::sync::oneshot::Receiver<()>,
+        ctx: &mut Context<Self>,
+    ) {
+        let site = self.roads.remove(&node).expect("it has said where it is").site;
+        self.waiting.entry(node).or_default();
+        let (shard, life) = (self.shard, self.life);
+        let asked = async move {
+            let _ = until.await;
+            let outcome = site.enlist(shard, life).timeout(ENLIST_TIMEOUT).await;
+            (site, outcome)
+        };
+        ctx.pipe(asked, |(site, outcome)| Answered { site, outcome });
+    }
+
+    /// The nodes that hear of a channel.
+    #[cfg(test)]
+    #[wire(skip)]
+    pub(crate) async fn hearers(&mut self, channel: Arc<str>) -> Vec<u64> {
+        let known = self.channels.channels.get(&channel);
+        match known.map(|channel| &channel.across) {
+            Some(Across::Owned(nodes)) => nodes.nodes(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Forgets what has expired, and nodes that are gone.
     #[wire(skip)]
     #[derive(Clone)]

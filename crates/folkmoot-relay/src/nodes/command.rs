@@ -67,8 +67,15 @@ impl UserCommand {
     }
 
     /// Does it to those on all nodes; the first error counts, and does not keep it from the others.
+    /// What was begun is done whole, though nobody waits for it any more: a subscription that was made
+    /// and got no end would have none.
     pub(crate) async fn run_everywhere(self, server: &Arc<Server>) -> Result<(), RpcError> {
-        let Some(nodes) = server.hub.nodes() else { return self.run(server).await };
+        let Some(nodes) = server.hub.nodes() else {
+            let server = server.clone();
+            let done = tokio::spawn(async move { self.run(&server).await });
+            // A panic of it is told already.
+            return done.await.unwrap_or_else(|_| Err(ErrorCode::Internal.into()));
+        };
         let asked = nodes.ask_all(move |site| {
             let command = self.clone();
             async move { super::SiteCalls::command(&site, command).await }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use althing_cluster::{Authority, MemberConfig, Tls};
+use althing_cluster::{Authority, MemberConfig, Role, Tls};
 use bytes::Bytes;
 use folkmoot_gateway::{Next, Outbox};
 use folkmoot_protocol::frame::{SubscribeResult, Unsubscribe};
@@ -31,15 +31,20 @@ struct World {
 }
 
 async fn world() -> World {
+    world_of([Role::Host; 2]).await
+}
+
+async fn world_of(roles: [Role; 2]) -> World {
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
     let directory = tempfile::tempdir().unwrap();
     let (lease, tls) = (Duration::from_secs(10), Tls::insecure_plaintext());
     let authority = Authority::start("moot", directory.path(), any_port, lease, tls.clone());
     let authority = authority.unwrap();
     let mut nodes = Vec::new();
-    for name in ["one", "two"] {
+    for (name, role) in ["one", "two"].into_iter().zip(roles) {
         let at = authority.address().to_string();
-        let member = Member::bind(MemberConfig::new("moot", name, at, tls.clone())).unwrap();
+        let config = MemberConfig::new("moot", name, at, tls.clone()).role(role);
+        let member = Member::bind(config).unwrap();
         let relay = start_as_node(Settings::default(), any_port, Arc::new(member)).await;
         nodes.push(relay.unwrap());
     }
@@ -279,5 +284,30 @@ async fn a_node_that_is_far_behind_its_owner_gets_all_once_and_in_order() {
         }
         assert_eq!(heard, (0..(rounds * each) as u64).collect::<Vec<_>>());
     }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_is_behind_when_it_is_lost_hears_of_no_channel_any_more() {
+    // All owners are on the second node.
+    let mut world = world_of([Role::Guest, Role::Host]).await;
+    let _subscriber = world.subscribe(0, "news").await;
+    let owner = world.hub(1).nodes().unwrap().owner(Hub::shard("news")).clone();
+    let heard_by = || async { owner.hearers("news".into()).await.unwrap() };
+    let [lost] = *heard_by().await else { panic!("one node hears of it") };
+    let (reads, until) = tokio::sync::oneshot::channel();
+    owner.fall_behind(lost, until).await.unwrap();
+    world.nodes.remove(0).stop().await;
+    let nodes = world.hub(0).nodes().unwrap().clone();
+    let forgotten = async {
+        while nodes.has(lost) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        drop(reads);
+        while !heard_by().await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, forgotten).await.expect("it is a hearer for ever");
     world.end().await;
 }

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jsonwebtoken::DecodingKey;
 use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -31,9 +31,12 @@ pub(super) struct Jwks {
     asking: tokio::sync::Mutex<()>,
 }
 
+/// Keys by their names. Those of several kinds may have one.
+type ById = HashMap<String, Vec<Arc<Key>>>;
+
 #[derive(Default)]
 struct State {
-    by_id: HashMap<String, Arc<Key>>,
+    by_id: ById,
     fetched_at: Option<Instant>,
     asked_at: Option<Instant>,
 }
@@ -58,28 +61,28 @@ impl Jwks {
         }
     }
 
-    /// The key of this name.
-    pub(super) async fn key(&self, id: &str) -> Result<Arc<Key>, NoKey> {
-        if let Some(key) = self.fresh(id) {
-            return Ok(key);
+    /// The keys of this name: one or more.
+    pub(super) async fn keys(&self, id: &str) -> Result<Vec<Arc<Key>>, NoKey> {
+        if let Some(keys) = self.fresh(id) {
+            return Ok(keys);
         }
         let _asking = self.asking.lock().await;
         // Somebody may have asked meanwhile.
-        if let Some(key) = self.fresh(id) {
-            return Ok(key);
+        if let Some(keys) = self.fresh(id) {
+            return Ok(keys);
         }
         let asked_at = self.state.lock().asked_at;
         let may_ask = asked_at.is_none_or(|at| at.elapsed() >= self.ask_pause);
         let is_answered = may_ask && self.ask().await;
         match self.state.lock().by_id.get(id) {
-            Some(key) => Ok(key.clone()),
+            Some(keys) => Ok(keys.clone()),
             None if is_answered => Err(NoKey::Unknown),
             None => Err(NoKey::Unclear),
         }
     }
 
-    /// The key, unless it is old.
-    fn fresh(&self, id: &str) -> Option<Arc<Key>> {
+    /// The keys of this name, unless they are old.
+    fn fresh(&self, id: &str) -> Option<Vec<Arc<Key>>> {
         let state = self.state.lock();
         let is_fresh = state.fetched_at.is_some_and(|at| at.elapsed() < self.fresh_for);
         state.by_id.get(id).filter(|_| is_fresh).cloned()
@@ -103,7 +106,7 @@ impl Jwks {
         }
     }
 
-    async fn fetch(&self) -> Result<HashMap<String, Arc<Key>>, FetchError> {
+    async fn fetch(&self) -> Result<ById, FetchError> {
         #[derive(Deserialize)]
         struct Set {
             keys: Vec<serde_json::Value>,
@@ -111,7 +114,11 @@ impl Jwks {
         let set: Set = serde_json::from_slice(&self.endpoint.get().await?)?;
         // One that is not understood leaves the others as they are.
         let keys = set.keys.into_iter().filter_map(|key| serde_json::from_value(key).ok());
-        Ok(keys.filter_map(|key| usable(&key)).collect())
+        let mut by_id = ById::new();
+        for (id, key) in keys.filter_map(|key| usable(&key)) {
+            by_id.entry(id).or_default().push(key);
+        }
+        Ok(by_id)
     }
 }
 
@@ -127,11 +134,19 @@ enum FetchError {
 fn usable(key: &Jwk) -> Option<(String, Arc<Key>)> {
     let is_for_signatures =
         key.common.public_key_use.as_ref().is_none_or(|it| *it == PublicKeyUse::Signature);
-    let algorithms = match key.algorithm {
+    let of_its_kind = match key.algorithm {
         AlgorithmParameters::RSA(_) => RSA,
         AlgorithmParameters::EllipticCurve(_) => ECDSA,
         AlgorithmParameters::OctetKeyPair(_) => EDDSA,
         AlgorithmParameters::OctetKey(_) => return None,
+    };
+    let algorithms = match key.common.key_algorithm {
+        None => of_its_kind,
+        Some(only) => {
+            let only: Algorithm = only.to_string().parse().ok()?;
+            let place = of_its_kind.iter().position(|one| *one == only)?;
+            &of_its_kind[place..=place]
+        }
     };
     let id = key.common.key_id.clone().filter(|_| is_for_signatures)?;
     let decoding = DecodingKey::from_jwk(key).ok()?;
@@ -170,6 +185,28 @@ mod tests {
             "7hfJJGl2yjFv_EqPXkBYvIjOwW5zCzj1i8YNLi6dzDk",
         ),
     ];
+
+    /// The same of the curve P-256.
+    const OF_CURVE: (&str, [&str; 2]) = (
+        "-----BEGIN PRIVATE KEY-----\n\
+         MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgGVM2jfgv6km5S9Ts\n\
+         yV3uwbG6QcASva3p1x3nqCkoJ4ahRANCAAQZRm/SMpuU5wK6RE8HeTbLGBQ6OP3Q\n\
+         yQsbK9ddbLf3tP4a7XLXauByW0bivrnTQoAZxVAMIt8YhZ233OcM/1b9\n\
+         -----END PRIVATE KEY-----",
+        [
+            "GUZv0jKblOcCukRPB3k2yxgUOjj90MkLGyvXXWy397Q",
+            "_hrtctdq4HJbRuK-udNCgBnFUAwi3xiFnbfc5wz_Vv0",
+        ],
+    );
+
+    /// A key of that curve, and a token of it.
+    fn of_curve(id: &str) -> (Value, String) {
+        let (secret, [x, y]) = OF_CURVE;
+        let header = Header { kid: Some(id.to_owned()), ..Header::new(Algorithm::ES256) };
+        let key = EncodingKey::from_ec_pem(secret.as_bytes()).unwrap();
+        let token = encode(&header, &json!({ "sub": "42" }), &key).unwrap();
+        (json!({ "kid": id, "kty": "EC", "crv": "P-256", "x": x, "y": y }), token)
+    }
 
     fn key(id: &str, number: usize) -> Value {
         json!({ "kid": id, "kty": "OKP", "crv": "Ed25519", "use": "sig", "x": KEYS[number].1 })
@@ -293,5 +330,36 @@ mod tests {
         assert_eq!(check(&verifier, &token("one", 0)).await, Ok(json!("42")));
         assert_eq!(check(&verifier, &token("one", 1)).await, Err(TokenError::Invalid));
         assert_eq!(check(&verifier, &token("two", 1)).await, Err(TokenError::Unknown));
+    }
+
+    #[tokio::test]
+    async fn keys_may_share_a_name_and_a_token_is_checked_with_each_that_fits() {
+        let (key_of_curve, token_of_curve) = of_curve("one");
+        let mut keys = vec![key_of_curve, key("one", 0), key("one", 1)];
+        for _ in 0..keys.len() {
+            let provider = Provider::start(json!(keys)).await;
+            let verifier = provider.verifier(LONG, LONG);
+            for token in [&token_of_curve, &token("one", 0), &token("one", 1)] {
+                assert_eq!(check(&verifier, token).await, Ok(json!("42")), "{keys:?}");
+            }
+            keys.rotate_left(1);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_is_used_with_the_algorithm_that_its_provider_names() {
+        for (algorithm, outcome) in [
+            ("ES256", Ok(json!("42"))),
+            ("ES384", Err(TokenError::Invalid)),
+            ("RS256", Err(TokenError::Invalid)),
+            ("RSA-OAEP", Err(TokenError::Invalid)),
+            ("of tomorrow", Err(TokenError::Invalid)),
+        ] {
+            let (mut key, token) = of_curve("one");
+            key["alg"] = json!(algorithm);
+            let provider = Provider::start(json!([key])).await;
+            let verifier = provider.verifier(LONG, LONG);
+            assert_eq!(check(&verifier, &token).await, outcome, "{algorithm}");
+        }
     }
 }

@@ -20,7 +20,10 @@ fn settings() -> Value {
         "http_api": { "key": "key" },
         "grpc_api": {
             "enabled": true, "key": "secret", "port": 0, "max_receive_message_size": 100_000,
-            "keys": [{ "name": "shop", "key": "less", "namespaces": ["open"] }],
+            "keys": [
+                { "name": "shop", "key": "less", "namespaces": ["open"] },
+                { "name": "till", "key": "least", "methods": ["publish"] },
+            ],
         },
         "channel": { "namespaces": [
             {
@@ -159,6 +162,7 @@ async fn an_error_is_a_status_where_the_operator_or_the_call_wants_that() {
             ("Publish", "secret", field(1, "news:x"), 3, "data"),
             ("History", "secret", field(1, "open:x"), 3, ""),
             ("Publish", "less", [field(1, "news:x"), field(2, "1")].concat(), 7, "`shop`"),
+            ("Batch", "least", Vec::new(), 7, "`till`"),
         ] {
             let path = format!("/centrifugal.centrifugo.api.CentrifugoApi/{method}");
             let key = format!("apikey {key}");
@@ -218,6 +222,35 @@ async fn a_key_does_no_more_than_it_has_a_right_to() {
     let reply = backend.answer_to("less", "Batch", &batch).await.inner(1);
     assert_eq!(reply.inner(2).number(1), 103, "a batch is no way round");
     assert!(backend.answer_to("less", "Publish", &publish("open:x")).await.all(1).is_empty());
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_command_of_a_batch_that_names_two_methods_runs_neither() {
+    let relay = relay().await;
+    let mut backend = Backend::connect(&relay).await;
+    let publish = |channel| field(4, [field(1, channel), field(2, "1")].concat());
+    // One of these is not offered, and one has the number that commands had once.
+    let other = |number| field(number, field(1, "news:two"));
+    for (command, code) in [
+        ([publish("news:two"), other(10)].concat(), 107),
+        ([other(10), publish("news:two")].concat(), 107),
+        ([publish("news:two"), other(20)].concat(), 107),
+        ([publish("news:two"), publish("news:two")].concat(), 107),
+        (Vec::new(), 107),
+        (other(20), 104),
+        ([number(1, 7), other(10)].concat(), 0),
+    ] {
+        for parallel in [0, 1] {
+            let batch = [field(1, &command), field(1, publish("news:one")), number(2, parallel)];
+            let replies = backend.answer("Batch", &batch.concat()).await;
+            let replies: Vec<_> = replies.all(1).into_iter().map(Fields::read).collect();
+            assert_eq!(replies[0].inner(2).number(1), code, "{command:?} {replies:?}");
+            assert!(replies[1].inner(4).number(1) > 0, "{command:?} {replies:?}");
+        }
+    }
+    let page = backend.call("History", field(1, "news:two")).await.expect("a page");
+    assert_eq!(page.number(3), 0, "one of them was published");
     relay.stop().await;
 }
 
@@ -283,6 +316,25 @@ async fn who_speaks_no_http2_is_sent_away_and_holds_nobody_up() {
     let mut backend = Backend::connect(&relay).await;
     assert!(backend.call("Info", Vec::new()).await.is_ok());
     timeout(PATIENCE, relay.stop()).await.expect("it does not stop");
+}
+
+#[tokio::test]
+async fn connections_that_are_silent_keep_no_backend_out() {
+    let relay = relay().await;
+    let address = relay.grpc_address().expect("it listens");
+    let mut before = Backend::connect(&relay).await;
+    assert!(before.call("Info", Vec::new()).await.is_ok());
+    // More than there are places.
+    let mut silent = Vec::new();
+    for _ in 0..1_100 {
+        silent.push(TcpStream::connect(address).await.expect("it listens"));
+    }
+    let mut backend = Backend::connect(&relay).await;
+    assert!(backend.call("Info", Vec::new()).await.is_ok());
+    assert!(before.call("Info", Vec::new()).await.is_ok());
+    let gone = timeout(PATIENCE, silent[0].read_to_end(&mut Vec::new())).await;
+    assert!(gone.is_ok(), "the oldest was kept");
+    relay.stop().await;
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use crate::support::listening::Response;
 use crate::support::{Listener, post_as};
 use folkmoot_relay::{Relay, Settings, start};
 use serde_json::{Value, json};
@@ -40,6 +41,24 @@ fn assert_refused(answer: &Value, word: &str) {
     assert_eq!(answer["error"]["code"], 103, "{answer}");
     let message = answer["error"]["message"].as_str().expect("a text");
     assert!(message.contains("`shop`") && message.contains(word), "{answer}");
+}
+
+#[tokio::test]
+async fn a_key_is_read_behind_the_name_of_its_scheme_in_any_case() {
+    let relay = relay(json!([])).await;
+    for (value, status) in [
+        ("apikey all", 200),
+        ("Apikey all", 200),
+        ("APIKEY all", 200),
+        ("apikey  all", 200),
+        ("apikey ALL", 401),
+        ("Bearer all", 401),
+        ("all", 401),
+    ] {
+        let head = format!("POST /api/info HTTP/1.1\r\nAuthorization: {value}");
+        assert_eq!(Response::to(&relay, &head, "{}").await.status, status, "{value}");
+    }
+    relay.stop().await;
 }
 
 #[tokio::test]

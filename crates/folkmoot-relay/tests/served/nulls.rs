@@ -88,3 +88,30 @@ async fn tokens_and_calls_with_nulls_are_taken_as_without() {
     assert_eq!(client.end().await.0, 3503);
     relay.stop().await;
 }
+
+#[tokio::test]
+async fn null_is_data_that_a_backend_may_publish() {
+    let settings = json!({
+        "client": { "allow_anonymous_connect_without_token": true },
+        "http_api": { "key": "key" },
+        "channel": { "without_namespace": { "allow_subscribe_for_anonymous": true } },
+    });
+    let settings = Settings::from_json(&settings.to_string()).expect("settings");
+    let free = "127.0.0.1:0".parse().expect("an address");
+    let relay = start(settings, free).await.expect("it starts");
+    let mut client = Listener::subscribe(&relay, &["news"]).await;
+    let publish = json!({ "channel": "news", "data": null });
+    let command = json!({ "publish": publish });
+    for (method, params) in [
+        ("publish", publish),
+        ("broadcast", json!({ "channels": ["news"], "data": null })),
+        ("batch", json!({ "commands": [command] })),
+    ] {
+        let answer = post(&relay, method, &params).await;
+        assert!(!answer.contains("error"), "{method}: {answer}");
+        assert_eq!(client.publication().await.1, json!(null), "{method}");
+    }
+    let answer = post(&relay, "publish", &json!({ "channel": "news" })).await;
+    assert!(answer.contains("data is required"), "{answer}");
+    relay.stop().await;
+}

@@ -6,7 +6,7 @@
 use bytes::{Buf, Bytes, BytesMut};
 use folkmoot_protocol::ErrorCode;
 use folkmoot_protocol::rpc::RpcError;
-use prost::encoding::{WireType, decode_key, encode_key, encode_varint};
+use prost::encoding::{DecodeContext, WireType, decode_key, encode_key, encode_varint, skip_field};
 use prost::{DecodeError, Message};
 use serde::de::IgnoredAny;
 
@@ -43,9 +43,14 @@ const METHODS: [(&str, u32); 13] = [
     ("Refresh", 15),
     ("Channels", 16),
 ];
+/// The key of the first method in a command; those before it were its number, name and parameters.
+const FIRST_METHOD: u32 = 4;
 /// The keys of an answer alone.
 const ERROR: u32 = 1;
 const RESULT: u32 = 2;
+
+/// A command of a batch, or why it is none.
+type Asked = Result<Call, RpcError>;
 
 /// Whether there is such a method.
 pub(super) fn is_known(method: &str) -> bool {
@@ -59,24 +64,26 @@ pub(super) async fn run(
     message: Bytes,
     mode: ErrorMode,
 ) -> Result<Vec<u8>, Status> {
-    if method == BATCH {
-        return Ok(
-            match batch(caller, Batch::decode(message).map_err(|error| unreadable(&error))?).await {
-                Ok(replies) => replies.encode_to_vec(),
-                // Its answer has no place for an error, so that each call gets it.
-                Err(reply) => Replies { replies: vec![reply] }.encode_to_vec(),
-            },
-        );
-    }
-    let outcome = match alone(method, message).map_err(|error| unreadable(&error))? {
-        Some(call) => one(caller, call).await,
-        None => Err(RpcError::method_not_found(method)),
+    let answered = if method == BATCH {
+        let (commands, parallel) = commands(message).map_err(|error| unreadable(&error))?;
+        let replies = batch(caller, commands, parallel).await;
+        replies.map(|replies| Replies { replies }.encode_to_vec())
+    } else {
+        match alone(method, message).map_err(|error| unreadable(&error))? {
+            Some(call) => one(caller, call).await.map(|outcome| done(&outcome)),
+            None => Err(RpcError::method_not_found(method)),
+        }
     };
-    match (outcome, mode) {
+    match (answered, mode) {
         (Err(refused), ErrorMode::Transport) => {
             Err(Status::new(mode::grpc_status(refused.code), refused.message))
         }
-        (outcome, _) => Ok(answer(outcome)),
+        // The answer to a batch has no place for an error but in the replies to its commands.
+        (Err(refused), _) if method == BATCH => {
+            Ok(Replies { replies: vec![reply(Err(refused))] }.encode_to_vec())
+        }
+        (Err(refused), _) => Ok(failed(refused)),
+        (Ok(answer), _) => Ok(answer),
     }
 }
 
@@ -93,32 +100,59 @@ fn alone(method: &str, message: Bytes) -> Result<Option<Call>, DecodeError> {
     Ok(Command::decode(head.freeze().chain(message))?.call)
 }
 
-/// Writes the answer to a call that came by itself.
-fn answer(outcome: Result<Outcome, RpcError>) -> Vec<u8> {
-    let mut answer = Vec::new();
-    match outcome {
-        Err(refused) => prost::encoding::message::encode(ERROR, &Error::from(refused), &mut answer),
-        Ok(outcome) => {
-            let mut field = Vec::new();
-            outcome.encode(&mut field);
-            let mut behind_key = field.as_slice();
-            decode_key(&mut behind_key).expect("it was written just now");
-            encode_key(RESULT, WireType::LengthDelimited, &mut answer);
-            answer.extend_from_slice(behind_key);
-        }
+/// Reads the commands of a batch, and whether they may run beside each other.
+fn commands(message: Bytes) -> Result<(Vec<Asked>, bool), DecodeError> {
+    let Batch { commands, parallel } = Batch::decode(message)?;
+    Ok((commands.into_iter().map(asked).collect::<Result<_, _>>()?, parallel))
+}
+
+/// Reads a command of a batch. Decoding alone would keep the last of several methods, and nobody
+/// would hear of the others.
+fn asked(command: Bytes) -> Result<Asked, DecodeError> {
+    let (mut fields, mut methods) = (command.clone(), 0);
+    while fields.has_remaining() {
+        let (key, kind) = decode_key(&mut fields)?;
+        skip_field(kind, key, &mut fields, DecodeContext::default())?;
+        methods += usize::from(key >= FIRST_METHOD);
     }
+    if methods != 1 {
+        return Ok(Err(RpcError::new(ErrorCode::BadRequest, "a command has one method")));
+    }
+    let unknown = || RpcError::new(ErrorCode::MethodNotFound, "a command that is not offered");
+    Ok(Command::decode(command)?.call.ok_or_else(unknown))
+}
+
+/// Writes the answer to a call that came by itself and was refused.
+fn failed(refused: RpcError) -> Vec<u8> {
+    let mut answer = Vec::new();
+    prost::encoding::message::encode(ERROR, &Error::from(refused), &mut answer);
     answer
 }
 
-async fn batch(caller: &Caller, batch: Batch) -> Result<Replies, Reply> {
-    caller.rights.may("batch").map_err(|refused| reply(Err(refused)))?;
-    if batch.commands.len() > COMMANDS_LEN_MAX {
+/// The same of one that was not.
+fn done(outcome: &Outcome) -> Vec<u8> {
+    let (mut field, mut answer) = (Vec::new(), Vec::new());
+    outcome.encode(&mut field);
+    let mut behind_key = field.as_slice();
+    decode_key(&mut behind_key).expect("it was written just now");
+    encode_key(RESULT, WireType::LengthDelimited, &mut answer);
+    answer.extend_from_slice(behind_key);
+    answer
+}
+
+async fn batch(
+    caller: &Caller,
+    commands: Vec<Asked>,
+    parallel: bool,
+) -> Result<Vec<Reply>, RpcError> {
+    caller.rights.may("batch")?;
+    if commands.len() > COMMANDS_LEN_MAX {
         let text = format!("commands: more than {COMMANDS_LEN_MAX} in one batch");
-        return Err(reply(Err(RpcError::new(ErrorCode::BadRequest, text))));
+        return Err(RpcError::new(ErrorCode::BadRequest, text));
     }
-    let mut replies = Vec::with_capacity(batch.commands.len());
-    if batch.parallel {
-        let running = batch.commands.into_iter().map(|command| {
+    let mut replies = Vec::with_capacity(commands.len());
+    if parallel {
+        let running = commands.into_iter().map(|command| {
             let caller = caller.clone();
             tokio::spawn(async move { reply(command_of(&caller, command).await) })
         });
@@ -126,7 +160,7 @@ async fn batch(caller: &Caller, batch: Batch) -> Result<Replies, Reply> {
             replies.push(running.await.expect("a command does not panic"));
         }
     } else {
-        for run in in_turn::runs(batch.commands, publishes) {
+        for run in in_turn::runs(commands, publishes) {
             if publishes(&run[0]) {
                 replies.extend(publish(caller, run).await);
                 continue;
@@ -136,16 +170,16 @@ async fn batch(caller: &Caller, batch: Batch) -> Result<Replies, Reply> {
             }
         }
     }
-    Ok(Replies { replies })
+    Ok(replies)
 }
 
-fn publishes(command: &Command) -> bool {
-    matches!(command.call, Some(Call::Publish(_)))
+fn publishes(command: &Asked) -> bool {
+    matches!(command, Ok(Call::Publish(_)))
 }
 
-async fn publish(caller: &Caller, commands: Vec<Command>) -> impl Iterator<Item = Reply> {
-    let asked = commands.into_iter().filter_map(|command| match command.call {
-        Some(Call::Publish(it)) => Some(it.into()),
+async fn publish(caller: &Caller, commands: Vec<Asked>) -> impl Iterator<Item = Reply> {
+    let asked = commands.into_iter().filter_map(|command| match command {
+        Ok(Call::Publish(it)) => Some(it.into()),
         _ => None,
     });
     let read = |(channel, content): (String, params::Content)| {
@@ -155,11 +189,8 @@ async fn publish(caller: &Caller, commands: Vec<Command>) -> impl Iterator<Item 
     published.into_iter().map(|outcome| reply(outcome.map(|it| Outcome::Publish(it.into()))))
 }
 
-async fn command_of(caller: &Caller, command: Command) -> Result<Outcome, RpcError> {
-    match command.call {
-        Some(call) => one(caller, call).await,
-        None => Err(RpcError::new(ErrorCode::MethodNotFound, "a command that is not offered")),
-    }
+async fn command_of(caller: &Caller, command: Asked) -> Result<Outcome, RpcError> {
+    one(caller, command?).await
 }
 
 fn reply(outcome: Result<Outcome, RpcError>) -> Reply {

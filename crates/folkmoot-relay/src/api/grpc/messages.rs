@@ -69,8 +69,9 @@ pub(super) enum Outcome {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Batch {
-    #[prost(message, repeated, tag = "1")]
-    pub(super) commands: Vec<Command>,
+    /// Each a `Command`.
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub(super) commands: Vec<bytes::Bytes>,
     #[prost(bool, tag = "2")]
     pub(super) parallel: bool,
 }
