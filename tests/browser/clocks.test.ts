@@ -102,6 +102,39 @@ describe('a moderator whose clock is wrong', () => {
   });
 });
 
+describe('a clock that is put right or wrong while the page is open', () => {
+  it.each([DAY_MS, -DAY_MS])('changes_nothing_of_what_is_today_by_%i_ms', async (ms) => {
+    await setClock(0);
+    await bo.page.reload();
+    await bo.isOnline();
+    await setClock(ms);
+    await astrid.say(`After ${ms}.`);
+    await bo.message(`After ${ms}.`).waitFor();
+    const when = bo.page.getByRole('link', { name: /Harbour/ }).locator('.when');
+    await expect.poll(() => when.innerText()).toMatch(/^\s*\d\d:\d\d\s*$/);
+    await expect.poll(() => bo.page.locator('.day').allTextContents()).toEqual(['Today']);
+    await bo.isOnline();
+  });
+});
+
+describe('a page that is open at midnight', () => {
+  it('calls_what_was_said_before_it_yesterday', async () => {
+    const page = await bo.context.newPage();
+    await page.clock.install();
+    await page.goto(bo.page.url());
+    await page.locator('[data-connection="online"]').waitFor({ state: 'attached' });
+    await expect.poll(() => page.locator('.day').allTextContents()).toEqual(['Today']);
+    // Nobody tells the time meanwhile.
+    await bo.context.setOffline(true);
+    await page.locator('[data-connection="offline"]').waitFor({ state: 'attached' });
+    await page.clock.fastForward(DAY_MS);
+    await expect.poll(() => page.locator('.day').allTextContents(), { timeout: 10_000 }).toEqual(['Yesterday']);
+    await bo.context.setOffline(false);
+    await page.close();
+    await bo.isOnline();
+  });
+});
+
 describe('a clock that is put back', () => {
   it('keeps_the_order_of_what_is_not_sent_yet', async () => {
     await setClock(0);

@@ -143,7 +143,7 @@ where
             request.extensions_mut().insert(ConnectInfo(peer));
             request.extensions_mut().insert(guest.clone());
             let (may_last, lent, answers) = (may_last(&request), lent.clone(), answers.clone());
-            let request = request.map(|body| Coming::new(body, patience));
+            let request = request.map(|body| Coming::new(body, patience, guest.0.clone()));
             let answered = TowerToHyperService::new(routes.clone()).call(request);
             async move {
                 let response = answered.await?;

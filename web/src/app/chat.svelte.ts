@@ -60,7 +60,7 @@ export class Chat {
   readonly sender: Sender;
   readonly media: Media;
   readonly reading = new Reading(this);
-  readonly clock = new Clock();
+  readonly clock = new Clock(() => this.link.renew());
   readonly people = new People({
     ask: (user) => this.link.call('user.get', { user }), nameless: () => this.#listener.nameless(), now: () => this.clock.now(),
   });
@@ -150,6 +150,7 @@ export class Chat {
     this.reading.stop();
     this.deletions.stop();
     this.people.stop();
+    this.clock.stop();
     this.link.stop();
     this.uploads?.end();
     this.media.forget();

@@ -51,6 +51,11 @@ export class Link {
     this.dispatch({ type: 'retry_now', at: Date.now() });
   }
 
+  /** The server tells again what it tells with a connection. */
+  renew(): void {
+    if (this.isOnline) this.socket.reopen();
+  }
+
   dispatch(event: ConnectionEvent): void {
     const next = step(this.state, event);
     this.state = next.state;

@@ -4,7 +4,7 @@
 import type { Pace } from '../model/pace';
 import type { Attachment, UploadProgress } from '../protocol/generated/chat';
 import { sendBytes, type UploadRequest } from './files';
-import { Problem, request } from './http';
+import { Problem, request, Unreachable } from './http';
 
 /** Pieces that reach now this server and now that one would begin for ever: then the file goes as one. */
 const BEGINNINGS_MAX = 3;
@@ -56,9 +56,10 @@ export class UploadInPieces {
     const begun = performance.now();
     const progress = (sent: number) => onprogress((offset + sent) / file.size);
     const sending = sendBytes<UploadProgress>('PATCH', `/api/v1/uploads/${this.#id}?offset=${offset}`, piece, this.#request, progress);
-    const at = await this.#known(sending);
-    if (at && !at.attachment) this.#pace.sent(piece.size, performance.now() - begun);
-    return at;
+    return this.#known(sending.then((at) => {
+      if (!at.attachment) this.#pace.sent(piece.size, performance.now() - begun);
+      return at;
+    }));
   }
 
   /** The server may have forgotten it, or have more of it than is known here. */
@@ -67,9 +68,8 @@ export class UploadInPieces {
       return await asked;
     } catch (failure) {
       if (!(failure instanceof Problem)) throw failure;
-      // A piece that did not come in time has no field at fault.
-      const isLate = failure.status === 400 && failure.field === undefined && this.#pace.tooSlow();
-      if (isLate || failure.field === 'offset') return this.#resume();
+      if (isLate(failure) && !this.#pace.tooSlow()) throw new Unreachable(failure);
+      if (isLate(failure) || failure.field === 'offset') return this.#resume();
       if (failure.status !== 404) throw failure;
       this.#id = undefined;
       return undefined;
@@ -79,7 +79,11 @@ export class UploadInPieces {
   async #asOne(): Promise<Attachment> {
     const { file, room, onprogress } = this.#request;
     const path = `/api/v1/rooms/${room}/attachments?name=${encodeURIComponent(file.name)}`;
-    return sendBytes<Attachment>('POST', path, file, this.#request, (sent) => onprogress(sent / file.size));
+    try {
+      return await sendBytes<Attachment>('POST', path, file, this.#request, (sent) => onprogress(sent / file.size));
+    } catch (failure) {
+      throw failure instanceof Problem && isLate(failure) ? new Unreachable(failure) : failure;
+    }
   }
 
   #ask(method: string, path: string): Promise<UploadProgress> {
@@ -91,4 +95,9 @@ export class UploadInPieces {
     if (this.#id === undefined) return;
     request('DELETE', `/api/v1/uploads/${this.#id}`, { token: this.#request.token }).catch(() => undefined);
   }
+}
+
+/** What was sent did not come in time, so that the line is at fault: the server names no field then, and proxies have a status. */
+function isLate({ status, title, field }: Problem): boolean {
+  return status === 408 || (status === 400 && title === 'bad request' && field === undefined);
 }

@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -11,11 +12,14 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::doorman::Visit;
+
 /// What a body has to come to in a second, once the time for its beginning is over: the slowest
 /// lines of telephones had more.
 const PACE_BYTES_PER_S: u64 = 1_024;
 
-/// However much has come, a halt is waited out for so many times the time for the beginning.
+/// However much has come, a halt is waited out for so many times the time for the beginning. So it is
+/// for who has said who they are, from the beginning: their line may stand still for a while.
 const HALT_FACTOR: u32 = 6;
 
 /// A body on its way.
@@ -25,6 +29,8 @@ pub(super) struct Coming {
     /// How long it may still be waited for. What reads it takes its own time.
     left: Duration,
     left_max: Duration,
+    /// Who sends it, until they were given as long as there is.
+    by: Option<Arc<Visit>>,
     /// While it is waited for.
     late: Option<Pin<Box<Sleep>>>,
 }
@@ -39,9 +45,9 @@ pub(super) enum NotCome {
 
 impl Coming {
     /// A body whose beginning is waited for so long.
-    pub(super) fn new(body: Incoming, patience: Duration) -> Self {
+    pub(super) fn new(body: Incoming, patience: Duration, by: Arc<Visit>) -> Self {
         let left_max = patience.saturating_mul(HALT_FACTOR);
-        Self { body, left: patience, left_max, late: None }
+        Self { body, left: patience, left_max, by: Some(by), late: None }
     }
 }
 
@@ -53,8 +59,11 @@ impl Body for Coming {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, NotCome>>> {
-        let Self { body, left, left_max, late } = &mut *self;
+        let Self { body, left, left_max, by, late } = &mut *self;
         let Poll::Ready(came) = Pin::new(body).poll_frame(context) else {
+            if late.is_none() && by.take_if(|visit| visit.is_known()).is_some() {
+                *left = *left_max;
+            }
             ready!(late.get_or_insert_with(|| Box::pin(sleep(*left))).as_mut().poll(context));
             return Poll::Ready(Some(Err(NotCome::TooSlow)));
         };

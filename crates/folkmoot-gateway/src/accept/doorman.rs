@@ -117,6 +117,11 @@ impl Visit {
         self.doorman.inside.lock().silent.remove(&self.id);
     }
 
+    /// Whether the client has said who it is.
+    pub(super) fn is_known(&self) -> bool {
+        !self.doorman.inside.lock().silent.contains_key(&self.id)
+    }
+
     /// Who brings the connection what is pushed to it.
     pub(crate) fn carrier(&self) -> Arc<Carrier> {
         self.doorman.carriers.get_or_init(Carriers::new).for_newcomer()

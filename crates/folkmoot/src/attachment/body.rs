@@ -30,7 +30,7 @@ pub(super) struct Patience {
 impl Patience {
     /// With one request that carries a whole file.
     pub(super) const WITH_A_REQUEST: Self =
-        Self { silence_max: Duration::from_secs(30), pace_from: Duration::from_secs(60) };
+        Self { silence_max: Duration::from_secs(60), pace_from: Duration::from_secs(60) };
 
     /// Whether a sender is too slow to be waited for.
     fn is_over(self, elapsed: Duration, bytes: u64) -> bool {

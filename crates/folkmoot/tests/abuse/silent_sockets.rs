@@ -14,6 +14,8 @@ const CROWD: usize = 100;
 /// A request without the rest of its body.
 const HALF_A_BODY: &[u8] =
     b"POST /api/v1/sessions HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n{";
+/// A request without the end of its headers.
+const HALF_A_HEAD: &[u8] = b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-Slow: ";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn crowd(server: SocketAddr, words: &[u8]) -> Vec<TcpStream> {
@@ -40,7 +42,7 @@ async fn sockets_that_never_say_who_they_are_are_closed() {
     let server = Server::with("[gateway]\nheader_timeout_s = 1\nconnect_timeout_s = 1\n").await;
     let mut anna = server.join("anna").await;
     let silent = crowd(server.address(), b"").await;
-    let halting = crowd(server.address(), b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-Slow: ").await;
+    let halting = crowd(server.address(), HALF_A_HEAD).await;
     let quiet = crowd(server.address(), b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let half = crowd(server.address(), HALF_A_BODY).await;
     let mut nameless = Vec::new();
@@ -81,4 +83,26 @@ async fn a_crowd_that_asks_for_pages_keeps_nobody_out() {
     let mut bob = server.join("bob").await;
     bob.call("rooms.list", json!({})).await;
     anna.call("rooms.list", json!({})).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_who_has_signed_in_is_waited_for_while_its_line_stands_still() {
+    let server = Server::with("[gateway]\nheader_timeout_s = 1\n").await;
+    let account = server.sign_up("anna").await;
+    let room = server.connect(&account).await.create_room("Tea").await;
+    let half = format!(
+        "POST /api/v1/rooms/{room}/attachments?name=a.txt HTTP/1.1\r\nHost: a\r\n\
+         Connection: close\r\nAuthorization: Bearer {}\r\nContent-Length: 10\r\n\r\nhalf",
+        account.token
+    );
+    let mut socket = TcpStream::connect(server.address()).await.expect("the system accepts it");
+    socket.write_all(half.as_bytes()).await.expect("it is open");
+    // For twice as long as strangers are waited for.
+    for _ in 0..2 {
+        all_closed(crowd(server.address(), HALF_A_HEAD).await).await;
+    }
+    socket.write_all(b" of it").await.expect("it is still open");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
 }
