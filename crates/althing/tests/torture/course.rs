@@ -29,6 +29,8 @@ use crate::{checks, streams, wakings};
 
 /// How long clients and actors may take before they are given nothing more to do.
 const PATIENCE_TICKS: u32 = 5_000;
+/// How much longer than without progress anything is waited for: what goes on for ever is none.
+const EXTENSIONS_MAX: u32 = 20;
 /// More serial numbers than a program uses on one node.
 const SERIALS: usize = 200;
 
@@ -55,14 +57,26 @@ pub(crate) async fn course(world: Arc<World>, handles: Vec<Handle>) {
     world.enter_stage("over");
 }
 
-/// Waits until `is_so`, for a few seconds of the machine's time; returns whether it came to be.
+/// Waits until `is_so`, as long as anything gets on and for a few seconds of the machine's time
+/// after that; returns whether it came to be. On a busy machine, what waits takes its time.
 pub(crate) async fn until(world: &World, is_so: impl Fn() -> bool) -> bool {
-    for look in 0..world.looks_max {
+    until_at_most(world, EXTENSIONS_MAX, is_so).await
+}
+
+/// As `until`, for so many times as long as without progress.
+async fn until_at_most(world: &World, times: u32, is_so: impl Fn() -> bool) -> bool {
+    let (mut idle_looks, mut seen) = (0, world.pulse());
+    for look in 0..world.looks_max * times {
         if is_so() {
             return true;
         }
+        if idle_looks == world.looks_max {
+            return false;
+        }
         let pause = if look < 20 { world.tick / 5 } else { world.tick * 10 };
         tokio::time::sleep(pause).await;
+        let now = world.pulse();
+        idle_looks = if std::mem::replace(&mut seen, now) == now { idle_looks + 1 } else { 0 };
     }
     is_so()
 }
@@ -195,7 +209,8 @@ async fn settle(world: &Arc<World>) {
             }
         }
         let is_quiet = || world.alive.tasks.load(SeqCst) == 0 && world.unsettled().is_empty();
-        if until(world, is_quiet).await {
+        let times = if is_last { EXTENSIONS_MAX } else { 1 };
+        if until_at_most(world, times, is_quiet).await {
             return;
         }
         // Whom deadline after deadline holds up comes to rest without further instructions.
@@ -203,7 +218,10 @@ async fn settle(world: &Arc<World>) {
     }
     let unsettled = world.unsettled();
     if !unsettled.is_empty() {
-        let details = format!("{} of them, first {:?}", unsettled.len(), unsettled[0]);
+        let first = &unsettled[0];
+        let target = world.slots.get(first.target).and_then(|slot| slot.actor.lock().clone());
+        let target = target.map(|actor| actor.node().inspector().actor(&actor.id()));
+        let details = format!("{} of them, first {first:?}, for {target:?}", unsettled.len());
         world.broken("a message is handled or dropped", details);
     }
     let tasks = world.alive.tasks.load(SeqCst);

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use crate::course::course;
 use crate::program::{Flavour, Program};
 use crate::records::Violation;
+use crate::stalls;
 use crate::world::World;
 
 /// The default deadline of asks, in ticks.
@@ -47,7 +48,9 @@ impl Runtimes {
         };
         thread::Builder::new().name("torture-current".into()).spawn(run).expect("a thread starts");
         let current = told.recv().expect("the thread says so");
-        Self { current, two: Some(workers(2)), three: Some(workers(3)), _ends: ends }
+        let (two, three) = (workers(2), workers(3));
+        [&current, two.handle(), three.handle()].into_iter().for_each(stalls::watch_in);
+        Self { current, two: Some(two), three: Some(three), _ends: ends }
     }
 
     /// The runtimes of a program's nodes.

@@ -1,14 +1,19 @@
-//! When the machine did not let this process run: a promise with a time in it is not judged across
-//! such a moment, as nobody can keep it.
+//! When the machine did not let this process run, or a runtime had its turn late: a promise with a
+//! time in it is not judged across such a moment, as nobody can keep it.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{LazyLock, Once};
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
+
 /// Between two looks at the clock.
 const EVERY: Duration = Duration::from_millis(5);
 /// How late a look is when the process was held up; others may have been held up for longer.
 const LATE: Duration = Duration::from_millis(10);
+
+/// As `LATE`, for a runtime, in which many programs wait for their turn at all times.
+const RUNTIME_LATE: Duration = Duration::from_millis(25);
 
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// The end of the last moment, in microseconds since the start.
@@ -23,14 +28,29 @@ pub(crate) fn watch() {
             let mut last = Instant::now();
             loop {
                 std::thread::sleep(EVERY);
-                let now = Instant::now();
-                if now - last > EVERY + LATE {
-                    LAST_US.store(micros(now), SeqCst);
-                }
-                last = now;
+                last = look(last, LATE);
             }
         });
     });
+}
+
+/// Has a runtime look at the clock, too.
+pub(crate) fn watch_in(runtime: &Handle) {
+    runtime.spawn(async {
+        let mut last = Instant::now();
+        loop {
+            tokio::time::sleep(EVERY).await;
+            last = look(last, RUNTIME_LATE);
+        }
+    });
+}
+
+fn look(last: Instant, late: Duration) -> Instant {
+    let now = Instant::now();
+    if now - last > EVERY + late {
+        LAST_US.store(micros(now), SeqCst);
+    }
+    now
 }
 
 fn micros(at: Instant) -> u64 {
