@@ -328,7 +328,8 @@ async fn refresh(
     let Caller { server, connection } = caller;
     let claims = match connection_claims(server, &request.token).await {
         Ok(claims) => claims,
-        Err(TokenError::Expired) => return Ok(Err(ErrorCode::TokenExpired.into())),
+        // After an error, its client would be gone for good; so it comes again with a new one.
+        Err(TokenError::Expired) => return Err(DisconnectCode::Expired),
         Err(TokenError::Unknown) => return Ok(Err(ErrorCode::Internal.into())),
         Err(TokenError::Invalid) => return Err(DisconnectCode::InvalidToken),
     };

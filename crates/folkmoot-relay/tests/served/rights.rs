@@ -96,8 +96,21 @@ async fn a_token_whose_expire_at_is_over_or_no_date_opens_nothing() {
         let refused = ann.reply(json!({ "id": 2, "subscribe": asked })).await;
         assert_eq!(refused["error"]["code"], code, "{refused}");
     }
-    let again = json!({ "id": 3, "refresh": { "token": token(&over) } });
-    assert_eq!(ann.reply(again).await["error"]["code"], 109);
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn who_renews_a_connection_with_a_token_that_is_over_is_told_to_come_again() {
+    let relay = relay().await;
+    let (exp, over) = (in_seconds(600), in_seconds(-2));
+    for claims in [
+        json!({ "sub": "ann", "exp": over }),
+        json!({ "sub": "ann", "exp": exp, "expire_at": over }),
+    ] {
+        let mut ann = connected(&relay, &json!({ "sub": "ann", "exp": exp })).await;
+        ann.send(json!({ "id": 2, "refresh": { "token": token(&claims) } })).await;
+        assert_eq!(ann.end().await.0, 3005);
+    }
     relay.stop().await;
 }
 
