@@ -1,6 +1,6 @@
 //! What the tokens of a backend say, as Centrifugo's documentation names it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64ct::{Base64, Encoding};
 use bytes::Bytes;
@@ -44,6 +44,13 @@ pub(crate) struct ConnectionClaims {
     /// What a backend says to the client; tokens have none.
     #[serde(skip)]
     pub(crate) data: Bytes,
+}
+
+impl ConnectionClaims {
+    /// The channels that the server subscribes the connection to.
+    pub(crate) fn named(&self) -> BTreeSet<String> {
+        self.channels.iter().chain(self.subs.keys()).cloned().collect()
+    }
 }
 
 /// How the server subscribes a connection.

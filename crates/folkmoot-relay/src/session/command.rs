@@ -336,6 +336,15 @@ async fn refresh(
     if claims.sub != *connection.user {
         return Err(DisconnectCode::InvalidToken);
     }
+    let info = claims::bytes(claims.info.as_deref(), &claims.b64info);
+    let info = info.ok_or(DisconnectCode::InvalidToken)?;
+    if connection.differs(&claims.named()) {
+        // It connects with this token, and is subscribed to what that names.
+        return Err(DisconnectCode::InsufficientState);
+    }
+    if !info.is_empty() {
+        connection.set_info(info);
+    }
     if claims.meta.is_some() {
         connection.set_meta(claims.meta);
     }

@@ -232,3 +232,41 @@ async fn a_token_that_renews_a_subscription_gives_it_another_end_and_says_someth
     assert_eq!(renew(&mut ann, of("letters:x", soon)).await["sub_refresh"]["expires"], true);
     relay.stop().await;
 }
+
+#[tokio::test]
+async fn a_token_that_renews_a_connection_says_something_else_of_its_user() {
+    let relay = relay().await;
+    let of = |info: &str| json!({ "sub": "ann", "info": info, "channels": ["letters:x"] });
+    let mut ann = connected(&relay, &of("before")).await;
+    ann.ask(json!({ "id": 2, "refresh": { "token": token(&of("after")) } })).await;
+    let seen = crate::support::post(&relay, "presence", &json!({ "channel": "letters:x" })).await;
+    assert!(seen.contains(r#""conn_info":"after""#), "{seen}");
+    let says_nothing = json!({ "sub": "ann", "channels": ["letters:x"] });
+    ann.ask(json!({ "id": 3, "refresh": { "token": token(&says_nothing) } })).await;
+    let seen = crate::support::post(&relay, "presence", &json!({ "channel": "letters:x" })).await;
+    assert!(seen.contains(r#""conn_info":"after""#), "{seen}");
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_that_names_other_channels_has_its_client_connect_again() {
+    let relay = relay().await;
+    let of = |channels: &[&str]| json!({ "sub": "ann", "channels": channels });
+    let by_subs = json!({ "sub": "ann", "subs": { "letters:y": {} }, "channels": ["letters:x"] });
+    for (before, others) in [
+        (of(&["letters:x", "letters:y"]), of(&["letters:x"])),
+        (of(&["letters:x", "letters:y"]), json!({ "sub": "ann" })),
+        (of(&["letters:x"]), by_subs.clone()),
+        (of(&[]), of(&["letters:x"])),
+    ] {
+        let mut ann = connected(&relay, &before).await;
+        // What it has subscribed to by itself is no channel of its token.
+        ann.ask(json!({ "id": 2, "subscribe": { "channel": "news:own" } })).await;
+        ann.ask(json!({ "id": 3, "refresh": { "token": token(&before) } })).await;
+        ann.send(json!({ "id": 4, "refresh": { "token": token(&others) } })).await;
+        assert_eq!(ann.end().await.0, 3010, "{before} {others}");
+    }
+    let mut ann = connected(&relay, &of(&["letters:y", "letters:x"])).await;
+    ann.ask(json!({ "id": 2, "refresh": { "token": token(&by_subs) } })).await;
+    relay.stop().await;
+}
