@@ -73,6 +73,9 @@ pub(crate) struct SubClaims {
 pub(crate) struct SubscriptionClaims {
     #[serde(deserialize_with = "null_as_absent")]
     pub(crate) sub: String,
+    /// The one connection that it is for; empty: all of the user.
+    #[serde(deserialize_with = "null_as_absent")]
+    pub(crate) client: String,
     #[serde(deserialize_with = "null_as_absent")]
     pub(crate) channel: String,
     #[serde(deserialize_with = "date")]

@@ -242,8 +242,10 @@ async fn subscription_claims(
         TokenError::Unknown => RpcError::from(ErrorCode::Internal),
         TokenError::Invalid => RpcError::new(ErrorCode::PermissionDenied, "token is invalid"),
     })?;
-    if claims.channel != channel || claims.sub != *caller.connection.user {
-        let text = "token is for another channel or user";
+    let Connection { user, id, .. } = &*caller.connection;
+    let is_for_it = claims.client.is_empty() || claims.client == **id;
+    if claims.channel != channel || claims.sub != **user || !is_for_it {
+        let text = "token is for another channel, user or connection";
         return Err(RpcError::new(ErrorCode::PermissionDenied, text));
     }
     if claims::is_over(claims.expire_at) {

@@ -270,3 +270,18 @@ async fn a_token_that_names_other_channels_has_its_client_connect_again() {
     ann.ask(json!({ "id": 2, "refresh": { "token": token(&by_subs) } })).await;
     relay.stop().await;
 }
+
+#[tokio::test]
+async fn a_token_for_a_subscription_of_one_connection_opens_it_there_only() {
+    let relay = relay().await;
+    let mut ann = Listener::open(&relay, &[]).await;
+    let told = ann.ask(connect(&json!({ "sub": "ann" }))).await;
+    let client = told["connect"]["client"].as_str().expect("an id");
+    let claims = json!({ "sub": "ann", "channel": "letters:x", "client": client });
+    let asked = json!({ "channel": "letters:x", "token": token(&claims) });
+    let mut another = connected(&relay, &json!({ "sub": "ann" })).await;
+    let reply = another.reply(json!({ "id": 2, "subscribe": asked })).await;
+    assert_eq!(reply["error"]["code"], 103, "{reply}");
+    ann.ask(json!({ "id": 2, "subscribe": asked })).await;
+    relay.stop().await;
+}
