@@ -1,6 +1,6 @@
 //! One open connection, as channels and the server API see it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -31,6 +31,8 @@ pub(crate) struct Connection {
     pub(crate) outbox: Arc<Outbox>,
     /// How the client came.
     pub(crate) origin: Origin,
+    /// The channels that its token has named.
+    by_token: Mutex<BTreeSet<String>>,
     /// What ends it in time; `None`: it has no end.
     end: Mutex<Option<Watch>>,
     /// What came before the reply to the connect command was queued.
@@ -106,6 +108,7 @@ impl Connection {
             format,
             outbox,
             origin: Origin::default(),
+            by_token: Mutex::default(),
             end: Mutex::new(None),
             early: Mutex::new(Some(Early::default())),
             subscriptions: Mutex::new(Some(BTreeMap::new())),
@@ -131,6 +134,19 @@ impl Connection {
     /// From now on backends are told something else of the connection.
     pub(crate) fn set_meta(&self, meta: Option<Box<RawValue>>) {
         *self.meta.lock() = meta;
+    }
+
+    /// Its token has named these channels.
+    pub(crate) fn note_named(&self, channels: BTreeSet<String>) {
+        *self.by_token.lock() = channels;
+    }
+
+    /// Whether it would be another one if a token that names these channels had opened it: one of
+    /// them it is not in, or its own token has named one that is not among them any more.
+    pub(crate) fn differs(&self, named: &BTreeSet<String>) -> bool {
+        let is_missing = named.iter().any(|channel| !self.has_place(channel));
+        let gone = |channel: &String| !named.contains(channel) && self.has_place(channel);
+        is_missing || self.by_token.lock().iter().any(gone)
     }
 
     /// What backends are told of the connection.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64ct::{Base64UrlUnpadded, Encoding};
+use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -35,7 +36,7 @@ pub(crate) struct Verifier {
 /// Why a token opens nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenError {
-    /// Its time is over; a new one may help.
+    /// Its time is over, or has not begun by our clock; a new one may help.
     Expired,
     /// Forged, of another issuer, or no token at all.
     Invalid,
@@ -119,7 +120,9 @@ impl Verifier {
             outcome =
                 decode(token, &key.1, &wanted).map(|token| token.claims).map_err(
                     |error| match error.kind() {
-                        jsonwebtoken::errors::ErrorKind::ExpiredSignature => TokenError::Expired,
+                        ErrorKind::ExpiredSignature | ErrorKind::ImmatureSignature => {
+                            TokenError::Expired
+                        }
                         _ => TokenError::Invalid,
                     },
                 );
@@ -239,7 +242,11 @@ mod tests {
         for over in [json!(1), json!(1.5), json!(null)] {
             assert_eq!(opens(over), Ok(()));
         }
-        for wrong in [json!(4_000_000_000_u64), json!("4000000000"), json!(1e300), json!([1])] {
+        for early in [json!(4_000_000_000_u64), json!(4e9), json!(4_000_000_000.5)] {
+            // Its issuer's clock may be ahead: its client is to come again.
+            assert_eq!(opens(early.clone()), Err(TokenError::Expired), "{early}");
+        }
+        for wrong in [json!("4000000000"), json!(1e300), json!([1])] {
             assert_eq!(opens(wrong.clone()), Err(TokenError::Invalid), "{wrong}");
         }
     }

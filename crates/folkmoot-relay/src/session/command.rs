@@ -242,8 +242,10 @@ async fn subscription_claims(
         TokenError::Unknown => RpcError::from(ErrorCode::Internal),
         TokenError::Invalid => RpcError::new(ErrorCode::PermissionDenied, "token is invalid"),
     })?;
-    if claims.channel != channel || claims.sub != *caller.connection.user {
-        let text = "token is for another channel or user";
+    let Connection { user, id, .. } = &*caller.connection;
+    let is_for_it = claims.client.is_empty() || claims.client == **id;
+    if claims.channel != channel || claims.sub != **user || !is_for_it {
+        let text = "token is for another channel, user or connection";
         return Err(RpcError::new(ErrorCode::PermissionDenied, text));
     }
     if claims::is_over(claims.expire_at) {
@@ -328,12 +330,22 @@ async fn refresh(
     let Caller { server, connection } = caller;
     let claims = match connection_claims(server, &request.token).await {
         Ok(claims) => claims,
-        Err(TokenError::Expired) => return Ok(Err(ErrorCode::TokenExpired.into())),
+        // After an error, its client would be gone for good; so it comes again with a new one.
+        Err(TokenError::Expired) => return Err(DisconnectCode::Expired),
         Err(TokenError::Unknown) => return Ok(Err(ErrorCode::Internal.into())),
         Err(TokenError::Invalid) => return Err(DisconnectCode::InvalidToken),
     };
     if claims.sub != *connection.user {
         return Err(DisconnectCode::InvalidToken);
+    }
+    let info = claims::bytes(claims.info.as_deref(), &claims.b64info);
+    let info = info.ok_or(DisconnectCode::InvalidToken)?;
+    if connection.differs(&claims.named()) {
+        // It connects with this token, and is subscribed to what that names.
+        return Err(DisconnectCode::InsufficientState);
+    }
+    if !info.is_empty() {
+        connection.set_info(info);
     }
     if claims.meta.is_some() {
         connection.set_meta(claims.meta);

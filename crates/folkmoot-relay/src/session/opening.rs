@@ -36,6 +36,7 @@ pub(super) async fn open(
         Ok(claims) => claims,
         Err(refused) => return Err(refused.tell(direction, &opening).await),
     };
+    let by_token = Some(claims.named()).filter(|_| !opening.request.token.is_empty());
     let subs = named(&server, &mut claims, direction, &opening.request)?;
     let info = claims::bytes(claims.info.as_deref(), &claims.b64info);
     let connection = Connection::new(
@@ -47,6 +48,7 @@ pub(super) async fn open(
     );
     let connection = Arc::new(connection.by(origin).known_as(session.clone()));
     connection.set_meta(claims.meta);
+    connection.note_named(by_token.unwrap_or_default());
     let ends_at = claims::ends_at(claims.exp, claims.expire_at);
     // Taken before anybody else can find the connection and subscribe it.
     let places = reserve(&server, &connection, &subs)?;

@@ -96,8 +96,21 @@ async fn a_token_whose_expire_at_is_over_or_no_date_opens_nothing() {
         let refused = ann.reply(json!({ "id": 2, "subscribe": asked })).await;
         assert_eq!(refused["error"]["code"], code, "{refused}");
     }
-    let again = json!({ "id": 3, "refresh": { "token": token(&over) } });
-    assert_eq!(ann.reply(again).await["error"]["code"], 109);
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn who_renews_a_connection_with_a_token_that_is_over_is_told_to_come_again() {
+    let relay = relay().await;
+    let (exp, over) = (in_seconds(600), in_seconds(-2));
+    for claims in [
+        json!({ "sub": "ann", "exp": over }),
+        json!({ "sub": "ann", "exp": exp, "expire_at": over }),
+    ] {
+        let mut ann = connected(&relay, &json!({ "sub": "ann", "exp": exp })).await;
+        ann.send(json!({ "id": 2, "refresh": { "token": token(&claims) } })).await;
+        assert_eq!(ann.end().await.0, 3005);
+    }
     relay.stop().await;
 }
 
@@ -217,5 +230,58 @@ async fn a_token_that_renews_a_subscription_gives_it_another_end_and_says_someth
     // An end that comes before the former one counts, and is told.
     let soon = json!({ "exp": in_seconds(2), "expire_at": in_seconds(1) });
     assert_eq!(renew(&mut ann, of("letters:x", soon)).await["sub_refresh"]["expires"], true);
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_that_renews_a_connection_says_something_else_of_its_user() {
+    let relay = relay().await;
+    let of = |info: &str| json!({ "sub": "ann", "info": info, "channels": ["letters:x"] });
+    let mut ann = connected(&relay, &of("before")).await;
+    ann.ask(json!({ "id": 2, "refresh": { "token": token(&of("after")) } })).await;
+    let seen = crate::support::post(&relay, "presence", &json!({ "channel": "letters:x" })).await;
+    assert!(seen.contains(r#""conn_info":"after""#), "{seen}");
+    let says_nothing = json!({ "sub": "ann", "channels": ["letters:x"] });
+    ann.ask(json!({ "id": 3, "refresh": { "token": token(&says_nothing) } })).await;
+    let seen = crate::support::post(&relay, "presence", &json!({ "channel": "letters:x" })).await;
+    assert!(seen.contains(r#""conn_info":"after""#), "{seen}");
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_that_names_other_channels_has_its_client_connect_again() {
+    let relay = relay().await;
+    let of = |channels: &[&str]| json!({ "sub": "ann", "channels": channels });
+    let by_subs = json!({ "sub": "ann", "subs": { "letters:y": {} }, "channels": ["letters:x"] });
+    for (before, others) in [
+        (of(&["letters:x", "letters:y"]), of(&["letters:x"])),
+        (of(&["letters:x", "letters:y"]), json!({ "sub": "ann" })),
+        (of(&["letters:x"]), by_subs.clone()),
+        (of(&[]), of(&["letters:x"])),
+    ] {
+        let mut ann = connected(&relay, &before).await;
+        // What it has subscribed to by itself is no channel of its token.
+        ann.ask(json!({ "id": 2, "subscribe": { "channel": "news:own" } })).await;
+        ann.ask(json!({ "id": 3, "refresh": { "token": token(&before) } })).await;
+        ann.send(json!({ "id": 4, "refresh": { "token": token(&others) } })).await;
+        assert_eq!(ann.end().await.0, 3010, "{before} {others}");
+    }
+    let mut ann = connected(&relay, &of(&["letters:y", "letters:x"])).await;
+    ann.ask(json!({ "id": 2, "refresh": { "token": token(&by_subs) } })).await;
+    relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_token_for_a_subscription_of_one_connection_opens_it_there_only() {
+    let relay = relay().await;
+    let mut ann = Listener::open(&relay, &[]).await;
+    let told = ann.ask(connect(&json!({ "sub": "ann" }))).await;
+    let client = told["connect"]["client"].as_str().expect("an id");
+    let claims = json!({ "sub": "ann", "channel": "letters:x", "client": client });
+    let asked = json!({ "channel": "letters:x", "token": token(&claims) });
+    let mut another = connected(&relay, &json!({ "sub": "ann" })).await;
+    let reply = another.reply(json!({ "id": 2, "subscribe": asked })).await;
+    assert_eq!(reply["error"]["code"], 103, "{reply}");
+    ann.ask(json!({ "id": 2, "subscribe": asked })).await;
     relay.stop().await;
 }
