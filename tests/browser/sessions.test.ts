@@ -3,6 +3,7 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
+import { archivedRooms } from './support/archive';
 import { PASSWORD } from './support/person';
 import { astrid, bo, meetIn, server, withAstridAndBo } from './support/scene';
 
@@ -150,5 +151,21 @@ describe('signing out', () => {
     await other.close();
     await bo.page.reload();
     await bo.composer.waitFor();
+  });
+});
+
+describe('a link by which somebody else signs in', () => {
+  it('ends_the_session_of_who_was_here_and_leaves_nothing_of_what_was_said_to_them', async () => {
+    const session = await token();
+    await expect.poll(() => archivedRooms(bo)).toContainEqual(expect.stringContaining('A word of mine alone'));
+    const { page } = bo;
+    await page.goto(await server.setupLink());
+    await page.getByLabel('User name').fill('chief');
+    await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
+    await page.getByRole('button', { name: 'Create administrator' }).click();
+    await page.getByRole('link', { name: 'Administration' }).waitFor();
+    await expect.poll(() => statusOf(session)).toBe(401);
+    expect(await archivedRooms(bo)).not.toContainEqual(expect.stringContaining('A word of mine alone'));
+    expect(await statusOf(await token())).toBe(200);
   });
 });

@@ -214,10 +214,15 @@ export class Folkmoot {
   }
 
   async #welcome({ token, user, device, begins_in }: SignedIn): Promise<void> {
-    // Who follows a link may have been somebody else here until now.
-    await this.#end(false);
+    // Who follows a link may have been somebody else here until now, whose session nobody could end any more.
+    const other = this.#session?.user.id === user.id ? undefined : this.#session;
+    await this.#end(other !== undefined);
     const session: KeptSession = { token, user, device };
     this.keep.setSession(session);
+    if (other) {
+      this.keep.forgetQuotes(other.user.id);
+      this.#endings.end(other.token);
+    }
     // A newcomer lands where the server says, as if they had been there last.
     if (begins_in !== undefined) this.keep.opened(user.id, begins_in);
     this.signedOutByServer = false;
