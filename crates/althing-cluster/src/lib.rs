@@ -30,6 +30,7 @@ mod router;
 mod simulation;
 mod tls;
 mod transport;
+mod waiters;
 mod worker;
 
 #[cfg(doctest)]

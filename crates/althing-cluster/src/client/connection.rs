@@ -26,9 +26,13 @@ use crate::protocol::{
 };
 use crate::tls::Guard;
 use crate::transport::{self, GREETING_TIMEOUT, Whom};
+use crate::waiters::Waiters;
 
 /// Messages under way from which on senders wait; fewer than a node reads ahead.
 const UNTAKEN_MAX: usize = 512;
+
+/// As `UNTAKEN_MAX`, to one actor: one that takes nothing leaves room for others.
+const UNTAKEN_BY_ONE_MAX: usize = 256;
 
 /// An answer begins with its number, which has a byte before it and ten at most.
 const HEAD_LEN: usize = 11;
@@ -57,8 +61,10 @@ struct State {
     last: u64,
     waiting: HashMap<u64, Waiting>,
     messages: usize,
+    /// Of these, by actor.
+    by_actor: HashMap<ActorId, usize>,
     /// Senders that wait for room.
-    wakers: Vec<Waker>,
+    wakers: Waiters,
     has_ended: bool,
 }
 
@@ -184,7 +190,7 @@ impl Connection {
             return Err(Unsent::TooLong(reply, AskError::NotUnderstood(to, why)));
         }
         state.last = number;
-        state.messages += 1;
+        state.send(&to);
         state.waiting.insert(number, Waiting::Message { to, reply });
         // Under the lock: the order of numbers is that of the wire.
         _ = self.shared.outgoing.send(bytes);
@@ -192,12 +198,13 @@ impl Connection {
     }
 
     /// Whether senders should wait; if so, they are woken when there is room, or it ends.
-    pub(super) fn is_crowded(&self, waker: &Waker) -> bool {
+    pub(super) fn is_crowded(&self, to: &ActorId, waker: &Waker) -> bool {
         let mut state = self.shared.state.lock();
         // Nobody is woken any more after its end.
-        let is_crowded = state.messages >= UNTAKEN_MAX && !state.has_ended;
+        let is_full = state.messages >= UNTAKEN_MAX || state.to_one(to) >= UNTAKEN_BY_ONE_MAX;
+        let is_crowded = is_full && !state.has_ended;
         if is_crowded {
-            state.wakers.push(waker.clone());
+            state.wakers.add(waker);
         }
         is_crowded
     }
@@ -229,6 +236,29 @@ impl Connection {
         let mut bytes = Vec::new();
         append_framed(&Asked { number, question }, &mut bytes);
         _ = self.shared.outgoing.send(bytes);
+    }
+}
+
+impl State {
+    fn to_one(&self, to: &ActorId) -> usize {
+        self.by_actor.get(to).copied().unwrap_or_default()
+    }
+
+    fn send(&mut self, to: &ActorId) {
+        self.messages += 1;
+        *self.by_actor.entry(to.clone()).or_default() += 1;
+    }
+
+    /// A message is under way no more; returns the senders that look again.
+    fn took(&mut self, to: &ActorId) -> Vec<Waker> {
+        let left = self.to_one(to).saturating_sub(1);
+        self.messages -= 1;
+        match self.by_actor.get_mut(to) {
+            Some(messages) if left > 0 => *messages = left,
+            _ => _ = self.by_actor.remove(to),
+        }
+        let has_room = self.messages == UNTAKEN_MAX - 1 || left == UNTAKEN_BY_ONE_MAX - 1;
+        if has_room { self.wakers.take() } else { Vec::new() }
     }
 }
 
@@ -264,7 +294,7 @@ impl Drop for Ends {
         let (waiting, wakers) = {
             let mut state = self.0.state.lock();
             state.has_ended = true;
-            (std::mem::take(&mut state.waiting), std::mem::take(&mut state.wakers))
+            (std::mem::take(&mut state.waiting), state.wakers.take())
         };
         self.0.ended.send_if_modified(|why| {
             let is_news = why.is_none();
@@ -344,13 +374,10 @@ fn take(shared: &Shared, number: u64, answer: Answer) {
             return;
         }
         let waiting = state.waiting.remove(&number);
-        let mut wakers = Vec::new();
-        if matches!(waiting, Some(Waiting::Message { .. })) {
-            state.messages -= 1;
-            if state.messages == UNTAKEN_MAX - 1 {
-                wakers = std::mem::take(&mut state.wakers);
-            }
-        }
+        let wakers = match &waiting {
+            Some(Waiting::Message { to, .. }) => state.took(to),
+            _ => Vec::new(),
+        };
         (waiting, wakers)
     };
     wakers.into_iter().for_each(Waker::wake);
@@ -387,9 +414,28 @@ mod tests {
             shared: shared.clone(),
             task: tokio::spawn(async {}).abort_handle(),
         };
-        assert!(connection.is_crowded(Waker::noop()), "messages are under way");
+        let to = ActorId::named("test.echo", "a");
+        assert!(connection.is_crowded(&to, Waker::noop()), "messages are under way");
         drop(Ends(shared));
         // One that had looked whether it has ended just before that.
-        assert!(!connection.is_crowded(Waker::noop()), "nobody would wake it");
+        assert!(!connection.is_crowded(&to, Waker::noop()), "nobody would wake it");
+    }
+
+    #[test]
+    fn who_waits_for_another_actor_than_the_one_that_takes_nothing_goes_on() {
+        let [clogged, other] = ["a", "b"].map(|key| ActorId::named("test.echo", key));
+        let mut state = State::default();
+        (0..UNTAKEN_MAX).for_each(|_| state.send(&clogged));
+        state.send(&other);
+        assert!(state.took(&other).is_empty(), "nobody waits");
+        state.wakers.add(Waker::noop());
+        assert_eq!(state.took(&clogged).len(), 1, "there is room for one to somebody else");
+        while state.to_one(&clogged) > UNTAKEN_BY_ONE_MAX {
+            assert!(state.took(&clogged).is_empty());
+        }
+        state.wakers.add(Waker::noop());
+        assert_eq!(state.took(&clogged).len(), 1, "there is room for one to it");
+        (1..UNTAKEN_BY_ONE_MAX).for_each(|_| drop(state.took(&clogged)));
+        assert!(state.by_actor.is_empty(), "no actor is remembered");
     }
 }

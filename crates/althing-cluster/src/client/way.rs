@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use super::connection::{Connection, Unsent, fail};
 use crate::member::pack::{body_len_max, pack};
 use crate::protocol::Packed;
+use crate::waiters::Waiters;
 
 /// Messages that wait for a connection from which on senders wait.
 const BACKLOG_MAX: usize = 512;
@@ -28,7 +29,7 @@ struct Line {
     connection: Option<Arc<Connection>>,
     /// Messages that wait for one.
     backlog: VecDeque<(Packed, Option<Reply>)>,
-    wakers: Vec<Waker>,
+    wakers: Waiters,
     is_closed: bool,
 }
 
@@ -52,7 +53,7 @@ impl Way {
                 Err(Unsent::TooLong(reply, why)) => failed.push((reply, why)),
             }
         }
-        let wakers = std::mem::take(&mut line.wakers);
+        let wakers = line.wakers.take();
         drop(line);
         failed.into_iter().for_each(|(reply, why)| fail(reply, why));
         wakers.into_iter().for_each(Waker::wake);
@@ -63,8 +64,7 @@ impl Way {
         let (backlog, wakers, connection) = {
             let mut line = self.line.lock();
             line.is_closed = true;
-            let (backlog, wakers) =
-                (std::mem::take(&mut line.backlog), std::mem::take(&mut line.wakers));
+            let (backlog, wakers) = (std::mem::take(&mut line.backlog), line.wakers.take());
             (backlog, wakers, line.connection.take())
         };
         drop(connection);
@@ -115,14 +115,14 @@ impl Cluster for Ways {
         if is_mine { Location::Here(Epoch(0)) } else { Location::Elsewhere }
     }
 
-    fn poll_room(&self, _to: &ActorId, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_room(&self, to: &ActorId, cx: &mut Context<'_>) -> Poll<()> {
         let mut line = self.0.line.lock();
         let connection = line.connection.as_ref().filter(|connection| !connection.has_ended());
         let is_crowded = match connection {
-            Some(connection) => connection.is_crowded(cx.waker()),
+            Some(connection) => connection.is_crowded(to, cx.waker()),
             None if line.is_closed || line.backlog.len() < BACKLOG_MAX => false,
             None => {
-                line.wakers.push(cx.waker().clone());
+                line.wakers.add(cx.waker());
                 true
             }
         };

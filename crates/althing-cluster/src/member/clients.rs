@@ -5,6 +5,8 @@
 //! holds up leases and links. A client's messages go the way of this node's own: their order is that
 //! of the connection, and what an actor answers leaves only while the node has its lease.
 
+mod lines;
+
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,6 +19,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use self::lines::Lines;
 use super::pack::{Owed, unpack};
 use super::ways::Way;
 use super::{MoveError, Shared, moves};
@@ -59,6 +62,7 @@ struct Conversation {
     answers: UnboundedSender<Due>,
     /// What its actors say: it waits for the lease.
     replies: UnboundedSender<Due>,
+    lines: Lines,
 }
 
 /// Greets a client, and answers it until one side ends.
@@ -132,7 +136,8 @@ async fn converse(
     let (from, to) = tokio::io::split(stream);
     let (answers, answered) = unbounded_channel();
     let (replies, replied) = unbounded_channel();
-    let conversation = Conversation { shared: shared.clone(), capabilities, answers, replies };
+    let (ours, lines) = (shared.clone(), Lines::default());
+    let conversation = Conversation { shared: ours, capabilities, answers, replies, lines };
     tokio::select! {
         ended = hear(&conversation, from) => ended,
         ended = tell(&shared, to, answered, replied) => ended,
@@ -217,7 +222,7 @@ impl Conversation {
         _ = self.answers.send((Answered { number, answer }, room));
     }
 
-    /// Passes a message on, and resolves once no later one can overtake it.
+    /// Passes a message on; resolves once no later one to the same actor can overtake it.
     async fn pass(
         &self,
         number: u64,
@@ -253,10 +258,14 @@ impl Conversation {
             message.chain.clear();
         }
         self.shared.ready_to_handle(0).await;
-        hand_over(&self.shared, parcel).await;
-        if let Some(reply) = reply.filter(|_| is_tell) {
-            reply.done();
-        }
+        let (to, shared) = (parcel.to.clone(), self.shared.clone());
+        let handing_over = async move {
+            hand_over(&shared, parcel).await;
+            if let Some(reply) = reply.filter(|_| is_tell) {
+                reply.done();
+            }
+        };
+        self.in_line(to, Box::pin(handing_over)).await;
     }
 
     /// Tells the view now and at each change, until the client goes.

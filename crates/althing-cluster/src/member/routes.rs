@@ -23,6 +23,7 @@ use crate::record::{Member, Record};
 use crate::relay::Relay;
 use crate::roster::{Key, Roster};
 use crate::router::{Effect, Hop, Load, Router};
+use crate::waiters::Waiters;
 
 /// A parcel on its way; if another node has sent it, with the room that it takes on that node's
 /// link. So what waits here is bounded, however long it does.
@@ -38,7 +39,7 @@ pub(super) struct Core {
     /// Actors of other nodes that actors of this one watch.
     watched: HashMap<ActorId, Watched>,
     /// Senders that wait for room.
-    pub(super) waiting: Vec<Waker>,
+    pub(super) waiting: Waiters,
     pub(super) relay: Relay,
     pub(super) roster: Roster,
     pub(super) short: Routes,
@@ -83,7 +84,7 @@ impl Core {
             asks: HashMap::new(),
             next_ask: 1,
             watched: HashMap::new(),
-            waiting: Vec::new(),
+            waiting: Waiters::default(),
             relay: Relay::new(frame_len_max),
             roster: Roster::default(),
             short: Routes::default(),
@@ -273,7 +274,7 @@ impl Shared {
         core.obey_relay(effects, self.config.frame_len_max, &mut later);
         let effects = core.router.follow(record.clone());
         core.obey(effects, self.config.frame_len_max, &mut later);
-        later.wakers.append(&mut core.waiting);
+        later.wakers.append(&mut core.waiting.take());
         drop(core);
         self.peers.lock().retain(|who, _| record.member(*who).is_some());
         self.view.send_replace(record.view);
@@ -388,7 +389,7 @@ impl Shared {
             return;
         }
         core.obey(effects, self.config.frame_len_max, &mut later);
-        later.wakers.append(&mut core.waiting);
+        later.wakers.append(&mut core.waiting.take());
         drop(core);
         self.finish(later);
     }
@@ -456,7 +457,7 @@ impl Shared {
 
     /// Has senders that wait for room look again.
     pub(crate) fn wake_senders(&self) {
-        let waiting = std::mem::take(&mut self.core.lock().waiting);
+        let waiting = self.core.lock().waiting.take();
         waiting.into_iter().for_each(Waker::wake);
     }
 }

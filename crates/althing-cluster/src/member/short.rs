@@ -74,7 +74,7 @@ impl Shared {
         let Some((to, epoch)) = way else { return Taken::AsParcelOnly };
         let Some(link) = links.get(&to) else { return Taken::AsParcelOnly };
         if link.is_crowded() {
-            waiting.push(cx.waker().clone());
+            waiting.add(cx.waker());
             return Taken::NoRoom;
         }
         if !link.takes(told.body.len(), len_max) {

@@ -47,7 +47,7 @@ impl Cluster for Way {
         if !is_crowded {
             return Poll::Ready(());
         }
-        core.waiting.push(cx.waker().clone());
+        core.waiting.add(cx.waker());
         Poll::Pending
     }
 

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::support::proxy::Proxy;
-use althing::{ActorId, AskError, Node, SendError, actor};
+use althing::{ActorId, ActorOptions, AskError, MailboxKind, Node, SendError, actor};
 use althing_cluster::{
     Authority, Capability, CertificateAuthority, Certified, Client, ClientConfig, ClientError,
     Member, MemberConfig, State, Tls,
 };
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 /// Longer than a busy machine needs for anything.
@@ -51,6 +52,20 @@ impl Tally {
     }
 }
 
+/// Takes numbers as long as it has been let, and has room for one that waits.
+struct Clogged {
+    let_in: Arc<Semaphore>,
+    told: Arc<Mutex<Vec<u64>>>,
+}
+
+#[actor(name = "test.clogged", wire)]
+impl Clogged {
+    async fn take(&mut self, n: u64) {
+        self.let_in.acquire().await.expect("it is open").forget();
+        self.told.lock().push(n);
+    }
+}
+
 /// Of a kind that the nodes do not have.
 struct Stranger;
 
@@ -70,6 +85,7 @@ struct Scene {
     authority: Authority,
     nodes: Vec<(Member, Node)>,
     told: Arc<Mutex<Vec<u64>>>,
+    let_in: Arc<Semaphore>,
 }
 
 impl Scene {
@@ -79,7 +95,8 @@ impl Scene {
         let tls = Tls::from_pem(own.certificate, own.key, certificates.certificate());
         let (directory, authority) = crate::support::authority_with(tls);
         let (nodes, told) = (Vec::new(), Arc::default());
-        let mut scene = Self { certificates, directory, authority, nodes, told };
+        let let_in = Arc::new(Semaphore::new(0));
+        let mut scene = Self { certificates, directory, authority, nodes, told, let_in };
         for name in names {
             scene.join(name).await;
         }
@@ -110,7 +127,14 @@ impl Scene {
             let told = told.clone();
             async move { Ok(Tally { sum: 0, told }) }
         };
-        let node = builder.actor(tally).build();
+        let (let_in, told) = (self.let_in.clone(), self.told.clone());
+        let clogged = move |_| {
+            let (let_in, told) = (let_in.clone(), told.clone());
+            async move { Ok(Clogged { let_in, told }) }
+        };
+        let one_waits = ActorOptions::default().mailbox(MailboxKind::Bounded(1));
+        let builder = builder.actor(tally).actor(clogged).options::<Clogged>(one_waits);
+        let node = builder.build();
         member.join().await.expect("it is trusted");
         self.nodes.push((member, node));
     }
@@ -122,6 +146,13 @@ impl Scene {
     fn config(&self, may: &[Capability]) -> ClientConfig {
         let own = self.certificates.certify_client("ada", may, in_an_hour()).expect("a name");
         ClientConfig::new("test", self.at(), self.tls(own))
+    }
+
+    /// Messages that wait for an actor that takes one after the other.
+    fn waiting(&self, key: &str) -> usize {
+        let id = ActorId::named("test.clogged", key);
+        let views = self.nodes.iter().filter_map(|(_, node)| node.inspector().actor(&id));
+        views.map(|view| view.depth).sum()
     }
 
     async fn client(&self, may: &[Capability]) -> Client {
@@ -480,4 +511,47 @@ async fn a_client_that_goes_amid_its_asks_leaves_nothing_behind() {
     let client = scene.client(&[Capability::Talk]).await;
     let tally = client.get::<Tally>("another").expect("it may talk");
     assert_eq!(tally.sum().timeout(PATIENCE).await, Ok(0));
+}
+
+/// Two nodes, so that the actor is on the one that the client talks to, or behind it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_actor_whose_mailbox_stays_full_holds_up_nothing_else_of_its_client() {
+    const MESSAGES: u64 = 700;
+    let scene = Scene::new(&["one", "two"]).await;
+    let client = scene.client(&[Capability::Look, Capability::Talk]).await;
+    for key in ["a", "b", "c"] {
+        let clogged = client.get::<Clogged>(key).expect("it may");
+        let telling = tokio::spawn(async move {
+            for n in 0..MESSAGES {
+                let told = clogged.take(n).timeout(PATIENCE).tell();
+                told.await.expect("there is room in time");
+            }
+        });
+        let waits = async {
+            while scene.waiting(key) == 0 {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, waits).await.expect("it is told");
+        // As many as may be under way are.
+        sleep(Duration::from_millis(300)).await;
+        for other in 0..8 {
+            let tally = client.get::<Tally>(format!("{key}{other}")).expect("it may");
+            tally.sum().timeout(PATIENCE).await.expect("it is not held up");
+        }
+        for node in ["one", "two"] {
+            let status = timeout(PATIENCE, client.status(node)).await;
+            status.expect("it is not held up").expect("it answers");
+        }
+        scene.let_in.add_permits(usize::try_from(MESSAGES).expect("it fits"));
+        telling.await.expect("all were taken");
+        let runs = async {
+            while scene.told.lock().len() < usize::try_from(MESSAGES).expect("it fits") {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, runs).await.expect("all of them run");
+        let told = std::mem::take(&mut *scene.told.lock());
+        assert!(told.into_iter().eq(0..MESSAGES), "in their order");
+    }
 }

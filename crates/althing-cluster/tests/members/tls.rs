@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use crate::support::proxy::Proxy;
@@ -298,18 +298,36 @@ async fn who_says_nothing_to_a_port_with_tls_is_shown_out() {
     scene.has_refused(RefusedFor::Unfinished).await;
 }
 
-/// Keeps so many connections open that say nothing, and opens another one for each that ends.
-fn flood(address: SocketAddr, connections: usize) -> tokio::task::JoinSet<()> {
-    let mut flood = tokio::task::JoinSet::new();
-    for _ in 0..connections {
-        flood.spawn(async move {
-            loop {
-                let Ok(mut silent) = TcpStream::connect(address).await else { continue };
-                _ = silent.read_u8().await;
-            }
-        });
+/// Connections that say nothing, of which another one is opened for each that ends.
+struct Flood {
+    _connections: tokio::task::JoinSet<()>,
+    opened: Arc<AtomicUsize>,
+}
+
+impl Flood {
+    fn new(address: SocketAddr, connections: usize) -> Self {
+        let opened = Arc::new(AtomicUsize::new(0));
+        let mut flood = tokio::task::JoinSet::new();
+        for _ in 0..connections {
+            let opened = opened.clone();
+            flood.spawn(async move {
+                loop {
+                    let Ok(mut silent) = TcpStream::connect(address).await else { continue };
+                    opened.fetch_add(1, Ordering::Relaxed);
+                    _ = silent.read_u8().await;
+                }
+            });
+        }
+        Self { _connections: flood, opened }
     }
-    flood
+
+    /// How many came while one more that says nothing was kept.
+    async fn outlived(&self, address: SocketAddr) -> usize {
+        let before = self.opened.load(Ordering::Relaxed);
+        let mut silent = TcpStream::connect(address).await.expect("it listens");
+        _ = timeout(PATIENCE, silent.read_u8()).await.expect("it makes room");
+        self.opened.load(Ordering::Relaxed) - before
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -321,10 +339,16 @@ async fn strangers_that_say_nothing_keep_no_node_out_however_many_they_are() {
     rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).expect("it may be");
     let scene = Scene::new();
     let (one, first) = scene.node("one").await;
-    let _at_authority = flood(scene.authority.address(), STRANGERS);
-    let _at_node = flood(one.address(), STRANGERS);
+    let at_authority = Flood::new(scene.authority.address(), STRANGERS);
+    let at_node = Flood::new(one.address(), STRANGERS);
     until(|| scene.authority.refusals().count(RefusedFor::Unfinished) > 0).await;
     until(|| one.refusals().count(RefusedFor::Unfinished) > 0).await;
+    // It is not who comes that makes room: there are some 500 beyond those that have a place.
+    for (flood, address) in [(&at_authority, scene.authority.address()), (&at_node, one.address())]
+    {
+        let outlived = flood.outlived(address).await;
+        assert!(outlived > 900, "of 1,024 places, {outlived} were taken after it");
+    }
     let (_two, second) = scene.node("two").await;
     settled(&one, 2).await;
     let tally = tally_on(&one, &second, &first);

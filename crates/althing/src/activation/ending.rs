@@ -419,10 +419,8 @@ pub(crate) fn hear_of_end(place: &Arc<dyn AnyPlace>, reason: &StopReason, until:
     let until = if is_last { TieNumber::MAX } else { until };
     let mut inner = place.header().mailbox.lock();
     if !inner.is_elsewhere() || inner.is_active() || inner.phase != Phase::Idle {
-        // It has come here since, and whoever awaits an end looks again.
-        let waiters = inner.take_stop_waiters();
-        drop(inner);
-        return wake_all(waiters);
+        // It has come here since, and whoever awaited that end has looked then.
+        return;
     }
     inner.count_end();
     let farewell = inner.extras.as_mut().map(|extras| {

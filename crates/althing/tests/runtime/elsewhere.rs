@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use althing::remote::{Cluster, Location, Parcel};
-use althing::{Actor, ActorId, ActorOptions, Epoch, Node, actor};
+use althing::remote::{Cargo, Cluster, Control, Location, Parcel};
+use althing::{Actor, ActorId, ActorOptions, Epoch, Node, StopReason, actor};
 use parking_lot::Mutex;
 
 use crate::support::{On, act, flex, settle, soon, within};
 
 const HERE: Location = Location::Here(Epoch(1));
 
-/// Says where every actor lives, and forgets what is sent there.
-struct World(Mutex<Location>);
+/// Says where every actor lives, and keeps the numbers of watches of what is sent there.
+struct World(Mutex<Location>, Mutex<Vec<u64>>);
 
 impl Cluster for World {
     fn locate(&self, _: &ActorId) -> Location {
@@ -25,7 +25,11 @@ impl Cluster for World {
         Poll::Ready(())
     }
 
-    fn send(&self, _: Parcel) {}
+    fn send(&self, parcel: Parcel) {
+        if let Cargo::Control(Control::Watch { number, .. }) = parcel.cargo {
+            self.1.lock().push(number);
+        }
+    }
 }
 
 struct Traveller;
@@ -38,7 +42,7 @@ impl Traveller {
 }
 
 fn node_in(location: Location) -> (Node, Arc<World>) {
-    let world = Arc::new(World(Mutex::new(location)));
+    let world = Arc::new(World(Mutex::new(location), Mutex::default()));
     let builder = Node::builder("here").cluster(world.clone());
     (builder.actor(async |_| Ok(Traveller)).build(), world)
 }
@@ -66,6 +70,42 @@ fn who_awaits_the_end_of_an_actor_elsewhere_does_not_outwait_the_end_of_the_node
             for wait in waiting {
                 soon("the end", wait).await.unwrap();
             }
+        }
+    });
+}
+
+/// Nobody tells of an end here: its former node may be gone.
+#[test]
+fn who_awaits_the_end_of_an_actor_that_comes_here_looks_whether_it_lives() {
+    within(On::PausedTime, async {
+        let (node, world) = node_in(Location::Elsewhere);
+        let waiting = tokio::spawn(node.get::<Traveller>("a").stopped());
+        settle().await;
+        assert!(!waiting.is_finished());
+        *world.0.lock() = HERE;
+        assert_eq!(node.relocate(), []);
+        soon("the end", waiting).await.unwrap();
+    });
+}
+
+#[test]
+fn the_end_of_an_actor_without_a_name_is_also_for_who_begins_to_await_it_meanwhile() {
+    within(On::PausedTime, async {
+        let (node, world) = node_in(Location::Elsewhere);
+        let named = node.get::<Traveller>("a");
+        let foreign = node.resolve::<Traveller>(&stranger()).expect("there is a cluster");
+        for (other, is_last) in [(named, false), (foreign, true)] {
+            let early = tokio::spawn(other.stopped());
+            settle().await;
+            let number = *world.1.lock().last().expect("its node was told");
+            let late = tokio::spawn(other.stopped());
+            settle().await;
+            let ended = Control::Ended { reason: StopReason::Requested, number };
+            let word = Parcel { to: other.id(), node: None, cargo: Cargo::Control(ended) };
+            assert!(node.deliver(word).is_ok());
+            soon("the end", early).await.unwrap();
+            settle().await;
+            assert_eq!(late.is_finished(), is_last, "a name has a next life");
         }
     });
 }
