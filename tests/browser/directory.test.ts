@@ -3,6 +3,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 
 import { CHECKED, violations } from './support/axe';
+import { call, openRoomOf } from './support/call';
 import { tabTo } from './support/keyboard';
 import { Person } from './support/person';
 import { astrid, bo, browser, server, withAstridAndBo } from './support/scene';
@@ -132,5 +133,32 @@ describe('a member', () => {
     expect(await violations(bo.page)).toEqual([]);
     await bo.page.keyboard.press('Escape');
     expect([...astrid.errors, ...bo.errors]).toEqual([]);
+  });
+});
+
+describe('a directory of several pages', () => {
+  it('has_a_room_once_that_is_renamed_between_them', async () => {
+    const erin = await Person.arrive(browser, 'erin');
+    await erin.page.routeWebSocket(/\/connection\/websocket/, (socket) => {
+      const line = socket.connectToServer();
+      socket.onMessage((message) => line.send(String(message).replace(/("method":"rooms.browse","data":\{)(\}?)/g, (_all, head: string, end: string) =>
+        `${head}"limit":1${end === '' ? ',' : end}`)));
+      line.onMessage((message) => socket.send(message));
+    });
+    await erin.signUp(server.url, 'Erin Vale');
+    const dialog = await directory(erin);
+    await expect.poll(() => dialog.getByRole('listitem').allTextContents()).toEqual([expect.stringContaining('Board')]);
+    await astrid.open('Board');
+    await call(astrid.page, [['room.update', { room: openRoomOf(astrid.page), name: 'Zebra', topic: 'Minutes of the harbour' }]]);
+    const more = dialog.getByRole('button', { name: 'Show more' });
+    while ((await more.count()) > 0) {
+      const before = await dialog.innerText();
+      await more.click();
+      await expect.poll(() => dialog.innerText()).not.toBe(before);
+    }
+    await dialog.getByText('Zebra').waitFor();
+    expect(await dialog.getByText('Board', { exact: true }).count()).toBe(0);
+    expect(erin.errors).toEqual([]);
+    await erin.context.close();
   });
 });

@@ -12,6 +12,7 @@ const PAGE = 200;
 /** On a busy machine. */
 const SHOWN_MS_MAX = 10_000;
 const KEY_MS_MAX = 1_000;
+const REFUSED_MS = 8_000;
 
 withAstridAndBo();
 let room: LargeRoom;
@@ -80,5 +81,20 @@ describe(`a list of ${MEMBERS} members`, () => {
     expect(slow).toBeLessThan(KEY_MS_MAX);
     expect(Date.now() - began).toBeLessThan(SHOWN_MS_MAX);
     expect(astrid.errors).toEqual([]);
+  });
+});
+
+describe('a server that is too busy to say who is in a room', () => {
+  it('is_asked_again_with_pauses_until_it_says_so', async () => {
+    room.refuse(true);
+    await astrid.page.reload();
+    await astrid.isOnline();
+    const before = room.asked();
+    await new Promise((resolve) => setTimeout(resolve, REFUSED_MS));
+    expect(room.asked() - before).toBeGreaterThan(1);
+    expect(room.asked() - before).toBeLessThan(10);
+    room.refuse(false);
+    if ((await panel().count()) === 0) await astrid.page.getByRole('button', { name: /^Members/ }).click();
+    await listed(PAGE);
   });
 });

@@ -13,6 +13,8 @@ export interface LargeRoom {
   /** From now on pages behind the first wait. */
   hold(): void;
   release(): void;
+  /** From now on the server is too busy to say who is in the room, or is not any more. */
+  refuse(on: boolean): void;
 }
 
 const nameOf = (index: number) => `person${String(index).padStart(5, '0')}`;
@@ -21,6 +23,7 @@ const nameOf = (index: number) => `person${String(index).padStart(5, '0')}`;
 export async function fillWithMembers({ page }: Person, count: number): Promise<LargeRoom> {
   let firsts = 0;
   let held: (() => void)[] | undefined;
+  let isBusy = false;
   const members = Array.from({ length: count }, (_, index) => ({
     user: `u${index}`, name: nameOf(index), display_name: `Person ${index}`, role: 'member', online: index % 2 === 0,
   }));
@@ -38,7 +41,8 @@ export async function fillWithMembers({ page }: Person, count: number): Promise<
         const from = found.findIndex(({ user }) => user === after) + 1;
         const part = found.slice(from, from + limit);
         const next = from + limit < found.length ? { next: part.at(-1)?.user } : {};
-        const answer = () => socket.send(JSON.stringify({ id, rpc: { data: { members: part, ...next } } }));
+        const reply = isBusy ? { error: { code: 111, message: 'too many requests', temporary: true } } : { rpc: { data: { members: part, ...next } } };
+        const answer = () => socket.send(JSON.stringify({ id, ...reply }));
         if (after === undefined) firsts += 1;
         if (held && after !== undefined) held.push(answer);
         else setTimeout(answer, 50);
@@ -48,6 +52,7 @@ export async function fillWithMembers({ page }: Person, count: number): Promise<
   });
   return {
     asked: () => firsts,
+    refuse: (on) => (isBusy = on),
     hold: () => (held = []),
     release: () => {
       const answers = held ?? [];
