@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use folkmoot_protocol::frame::{
-    FilterNode, HistoryRequest, Outcome, PingResult, PublishRequest, PublishResult, RefreshRequest,
-    RefreshResult, Reply, Request, SubRefreshRequest, SubRefreshResult, SubscribeRequest,
-    SubscribeResult, UnsubscribeResult,
+    Error, FilterNode, HistoryRequest, Outcome, PingResult, PublishRequest, PublishResult,
+    RefreshRequest, RefreshResult, Reply, Request, SubRefreshRequest, SubRefreshResult,
+    SubscribeRequest, SubscribeResult, UnsubscribeResult,
 };
 use folkmoot_protocol::rpc::RpcError;
 use folkmoot_protocol::{DisconnectCode, ErrorCode};
@@ -47,7 +47,7 @@ pub(super) async fn answer(caller: &Caller, id: u32, request: Request) -> Option
             Ok(outcome) => outcome.map_err(Refusal::from),
             Err(code) => Err(Refusal::Disconnect(code.into())),
         },
-        Request::SubRefresh(request) => sub_refresh(caller, request).await.map_err(Refusal::from),
+        Request::SubRefresh(request) => sub_refresh(caller, request).await.map_err(not_renewed),
         Request::Connect(_) | Request::Send(_) => Err(ErrorCode::BadRequest.into()),
     };
     Some(match outcome {
@@ -58,6 +58,14 @@ pub(super) async fn answer(caller: &Caller, id: u32, request: Request) -> Option
             return None;
         }
     })
+}
+
+/// A subscription whose token is over goes on until its own end, and may be renewed with another one:
+/// after an error that is not a temporary one, its client would be without it for good.
+fn not_renewed(error: RpcError) -> Refusal {
+    let is_over = error.code == ErrorCode::TokenExpired;
+    let error = Error::from(error);
+    Refusal::Error(Error { temporary: error.temporary || is_over, ..error })
 }
 
 /// How the server subscribes a connection.

@@ -22,6 +22,8 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 /// Only turns a promise that is never kept into a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The same where pings come meanwhile, as they do for as long as the relay runs.
+const PATIENCE_AMID_PINGS: Duration = Duration::from_secs(180);
 
 pub(crate) struct Listener {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
@@ -148,6 +150,10 @@ impl Listener {
 
     /// The next push.
     pub(crate) async fn message(&mut self) -> Value {
+        timeout(PATIENCE_AMID_PINGS, self.next_message()).await.expect("nothing but pings came")
+    }
+
+    async fn next_message(&mut self) -> Value {
         loop {
             if !self.waiting.is_empty() {
                 return self.waiting.remove(0);
