@@ -189,8 +189,14 @@ async fn check_names(world: &Arc<World>) {
             world.broken("a name is free when its actor has stopped", details);
             continue;
         }
-        let asked = actor.send(Check).timeout(world.tick * 5_000);
-        let asked = awaiting(world, "ask", asked).await;
+        let mut asked = None;
+        for _ in 0..3 {
+            let ask = actor.send(Check).timeout(world.tick * 5_000);
+            asked = awaiting(world, "ask", ask).await;
+            if !matches!(asked, Some(Err(AskError::Timeout(_)))) {
+                break;
+            }
+        }
         if asked != Some(Ok(life)) {
             let details = format!("actor {slot}: {asked:?}, not {life}");
             world.broken("old addresses of a name lead to its new actor", details);

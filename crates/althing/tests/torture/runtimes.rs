@@ -26,6 +26,8 @@ pub(crate) const LOOKS_MANY: u32 = 500;
 pub(crate) const LOOKS_FEW: u32 = 150;
 /// How long a program may run while nothing gets on: its own stages give up before.
 const RUN_MAX: Duration = Duration::from_secs(30);
+/// How long it may run in any case, so that its seed is told before the whole test is killed.
+const RUN_MAX_BUSY: Duration = Duration::from_secs(400);
 
 pub(crate) struct Runtimes {
     current: Handle,
@@ -87,6 +89,7 @@ pub(crate) struct Run {
     pub(crate) world: Arc<World>,
     ended: Receiver<()>,
     run_max: Duration,
+    began: Instant,
     over_at: Cell<Instant>,
     /// How far it was when `over_at` was set.
     seen: Cell<(&'static str, (i64, u64))>,
@@ -120,12 +123,16 @@ impl Run {
                 end.send(()).ok();
             });
         }
-        let (over_at, seen) = (Cell::new(Instant::now() + run_max), Cell::new(("", (0, 0))));
-        Self { world, ended, run_max, over_at, seen }
+        let began = Instant::now();
+        let (over_at, seen) = (Cell::new(began + run_max), Cell::new(("", (0, 0))));
+        Self { world, ended, run_max, began, over_at, seen }
     }
 
     /// Whether its time is over. On a busy machine it has more, as long as it gets on.
     fn is_late(&self) -> bool {
+        if self.began.elapsed() > RUN_MAX_BUSY {
+            return true;
+        }
         if Instant::now() <= self.over_at.get() {
             return false;
         }

@@ -15,9 +15,15 @@ const LATE: Duration = Duration::from_millis(10);
 /// As `LATE`, for a runtime, in which many programs wait for their turn at all times.
 const RUNTIME_LATE: Duration = Duration::from_millis(25);
 
+/// From this on somebody may be too late whose deadline is seconds away, because nothing comes to an
+/// end in one turn.
+const LONG: Duration = Duration::from_millis(500);
+
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 /// The end of the last moment, in microseconds since the start.
 static LAST_US: AtomicU64 = AtomicU64::new(0);
+/// As above, of a long one.
+static LAST_LONG_US: AtomicU64 = AtomicU64::new(0);
 
 /// Starts the thread that looks at the clock, once for the process.
 pub(crate) fn watch() {
@@ -47,8 +53,12 @@ pub(crate) fn watch_in(runtime: &Handle) {
 
 fn look(last: Instant, late: Duration) -> Instant {
     let now = Instant::now();
-    if now - last > EVERY + late {
+    let late_by = now - last;
+    if late_by > EVERY + late {
         LAST_US.store(micros(now), SeqCst);
+    }
+    if late_by > LONG {
+        LAST_LONG_US.store(micros(now), SeqCst);
     }
     now
 }
@@ -60,4 +70,9 @@ fn micros(at: Instant) -> u64 {
 /// Whether the process was held up at some moment since then.
 pub(crate) fn any_since(at: Instant) -> bool {
     LAST_US.load(SeqCst) >= micros(at)
+}
+
+/// Whether the process, or a runtime, was held up for long at some moment since then.
+pub(crate) fn any_long_since(at: Instant) -> bool {
+    LAST_LONG_US.load(SeqCst) >= micros(at)
 }
