@@ -248,8 +248,9 @@ impl Relay {
     /// Tells all clients to come back later, and ends.
     pub async fn stop(mut self) {
         self.server.stopping.send_replace(true);
+        let mut grpc = self.grpc.map(|(_, calls)| calls);
         let calls = async {
-            if let Some((_, calls)) = self.grpc {
+            if let Some(calls) = &mut grpc {
                 // A panic of it is told already.
                 let _ = calls.await;
             }
@@ -259,6 +260,10 @@ impl Relay {
         let ended = async { tokio::join!(self.accepting, calls, consumed) };
         if tokio::time::timeout(GOODBYE_TIMEOUT, ended).await.is_err() {
             tracing::warn!("some connections did not end in time");
+        }
+        if let Some(calls) = grpc {
+            // A call that never comes whole would keep its connection open for ever.
+            calls.abort();
         }
         // What still reads rows then has nowhere to publish them.
         self.consuming.abort_all();

@@ -1,11 +1,16 @@
 //! The server API over gRPC, by a client of its own over real sockets.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::support::Listener;
 use crate::support::grpc::{Backend, Fields, field, framed, number};
+use axum::body::Body;
+use axum::http::Request;
+use bytes::Bytes;
 use folkmoot_relay::{Relay, Settings, start};
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -369,4 +374,23 @@ async fn an_api_without_a_key_or_with_a_wrong_address_does_not_start() {
     let relay = start(settings, free).await.expect("it starts");
     assert_eq!(relay.grpc_address(), None);
     relay.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_of_which_half_has_come_does_not_hold_up_the_end() {
+    let relay = relay().await;
+    let mut backend = Backend::connect(&relay).await;
+    let half = stream::iter([Ok::<_, Infallible>(Bytes::from_static(&[0, 0, 0, 0, 9, 10, 6]))]);
+    let request = Request::post("http://here/centrifugal.centrifugo.api.CentrifugoApi/Publish")
+        .header("content-type", "application/grpc")
+        .header("authorization", "apikey secret")
+        .body(Body::from_stream(half.chain(stream::pending())))
+        .expect("a request");
+    let calling = tokio::spawn(backend.calls.send_request(request));
+    // Behind it on the same connection.
+    backend.call("Info", Vec::new()).await.expect("it answers");
+    assert!(!calling.is_finished(), "the rest is waited for");
+    timeout(PATIENCE / 4, relay.stop()).await.expect("it does not stop");
+    let answer = timeout(PATIENCE, calling).await.expect("the connection is still there");
+    assert!(answer.expect("it does not panic").is_err(), "nobody answers half a call");
 }
