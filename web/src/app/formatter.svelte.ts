@@ -3,13 +3,13 @@
 
 import { isOnlyWords } from '../text/only_words';
 
-type Render = typeof import('../text/markdown').render;
+type Format = typeof import('../text/markdown').format;
 
 const PAUSE_MS_MIN = 2_000;
 const PAUSE_MS_MAX = 60_000;
 
 export class Formatter {
-  #render = $state.raw<Render>();
+  #format = $state.raw<Format>();
   /** It did not come; that may change. */
   #failed = $state(false);
   #isLoading = false;
@@ -22,27 +22,27 @@ export class Formatter {
   }
 
   load(): void {
-    if (this.#render || this.#isLoading) return;
+    if (this.#format || this.#isLoading) return;
     this.#isLoading = true;
-    import('../text/markdown').then(({ render }) => this.#arrived(render), () => this.#missing()).finally(() => (this.#isLoading = false));
+    import('../text/markdown').then(({ format }) => this.#arrived(format), () => this.#missing()).finally(() => (this.#isLoading = false));
   }
 
   /** Whether a text will look otherwise in a moment. */
   awaits(body: string): boolean {
-    if (this.#render || this.#failed || body === '' || isOnlyWords(body)) return false;
+    if (this.#format || this.#failed || body === '' || isOnlyWords(body)) return false;
     this.load();
     return true;
   }
 
-  /** As HTML that is safe to show; undefined as long as that is not known. */
-  html(body: string, myName: string): string | undefined {
-    if (body === '') return '';
-    if (!this.#render && !this.#failed) this.load();
-    return this.#render?.(body, myName);
+  /** As elements that are safe to show; undefined as long as that is not known. */
+  elements(body: string, myName: string): DocumentFragment | undefined {
+    if (body === '') return document.createDocumentFragment();
+    if (!this.#format && !this.#failed) this.load();
+    return this.#format?.(body, myName);
   }
 
-  #arrived(render: Render): void {
-    this.#render = render;
+  #arrived(format: Format): void {
+    this.#format = format;
     if (this.#failed) this.#told(false);
     this.#failed = false;
   }

@@ -1,29 +1,26 @@
-//! From what a person typed to HTML that is safe to show. Marked parses, DOMPurify decides what may stay: the allow-list
-//! below is the whole vocabulary. Typed HTML is shown as text; images become links, so that nobody's address leaks.
+//! From what a person typed to elements that are safe to show. Marked says what it means; only the elements that are named
+//! below are made of it, and everything else is text. Typed HTML is shown as it was typed; images become links, so that
+//! nobody's address leaks.
 
-import DOMPurify from 'dompurify';
-import { Marked, type TokenizerAndRendererExtension } from 'marked';
+import { Marked, type MarkedToken, type Token, type TokenizerExtension, type Tokens } from 'marked';
 
-const TAGS = [
-  'p', 'br', 'strong', 'em', 'del', 'code', 'pre', 'a', 'ul', 'ol', 'li', 'blockquote', 'hr', 'span',
-  'table', 'thead', 'tbody', 'tr', 'th', 'td',
-];
-const ATTRIBUTES = ['href', 'class', 'start'];
 /** Nothing else may be followed: no javascript:, no data:, nothing relative to this page. */
 const LINK = /^(?:https?:\/\/|mailto:)/i;
-const CLASS = /^(?:mention(?: me)?|heading|language-[a-z0-9+#-]{1,24})$/;
+const LANGUAGE = /^[a-z0-9+#-]{1,24}/i;
 const MENTION = /^@([a-z0-9_.-]{1,31}[a-z0-9_])/i;
 
-/** Rendered bodies kept; a screen shows about twenty. */
-const CACHE_MAX = 2_000;
 /** A message is read on one screen. Its text could name millions of cells, each of them an element. */
 const CELLS_MAX = 2_000;
+/** Quotes and lists in each other. Browsers lay nested elements out by recursion. */
+const DEPTH_MAX = 50;
 
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+interface Mention {
+  type: 'mention';
+  raw: string;
+  name: string;
 }
 
-const mention: TokenizerAndRendererExtension = {
+const mention: TokenizerExtension = {
   name: 'mention',
   level: 'inline',
   start: (source) => source.search(/(?<![\w@])@[a-z0-9_.-]/i),
@@ -31,7 +28,6 @@ const mention: TokenizerAndRendererExtension = {
     const found = MENTION.exec(source);
     return found ? { type: 'mention', raw: found[0], name: found[1] } : undefined;
   },
-  renderer: (token) => `<span class="mention">${escaped(token.raw)}</span>`,
 };
 
 /** As many as a table that begins here would have, at most. */
@@ -46,55 +42,120 @@ const marked = new Marked({
   extensions: [mention],
   // False is marked's own way, undefined is that there is none.
   tokenizer: { table: (source) => (/^[^\n]*\|/.test(source) && cellsAt(source) > CELLS_MAX ? undefined : false) },
-  renderer: {
-    html: ({ text }) => escaped(text),
-    // A message is part of a page with its own headings; a loud line in it is not one of them.
-    heading({ tokens }) {
-      return `<p class="heading"><strong>${this.parser.parseInline(tokens)}</strong></p>`;
-    },
-    image: ({ href, text }) => `<a href="${escaped(href)}">${escaped(text || href)}</a>`,
-    checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
-  },
 });
 
-const purifier = DOMPurify(window);
+function element(tag: string, ...content: (Node | string)[]): HTMLElement {
+  const made = document.createElement(tag);
+  made.append(...content);
+  return made;
+}
 
-purifier.addHook('uponSanitizeAttribute', (_node, data) => {
-  if (data.attrName === 'href' && !LINK.test(data.attrValue.trim())) data.keepAttr = false;
-  if (data.attrName === 'class' && !CLASS.test(data.attrValue)) data.keepAttr = false;
-});
-purifier.addHook('afterSanitizeAttributes', (node) => {
-  if (node.tagName !== 'A') return;
-  node.setAttribute('target', '_blank');
-  node.setAttribute('rel', 'noopener noreferrer nofollow');
-});
+function link(href: string, ...content: (Node | string)[]): Node[] {
+  const made = element('a', ...content) as HTMLAnchorElement;
+  if (LINK.test(href)) made.href = href;
+  made.target = '_blank';
+  made.rel = 'noopener noreferrer nofollow';
+  return [made];
+}
 
-const cache = new Map<string, string>();
+function code({ lang, text }: Tokens.Code): Node {
+  const made = element('code', `${text.replace(/\n$/, '')}\n`);
+  const language = LANGUAGE.exec(lang ?? '')?.[0];
+  if (language) made.className = `language-${language}`;
+  return element('pre', made);
+}
 
-/** What is nested deeper than the parser goes, thousands of quotes in each other, is shown as it was typed. */
-function parsed(body: string): string {
-  try {
-    return marked.parse(body, { async: false });
-  } catch {
-    return `<p>${escaped(body)}</p>`;
+class Builder {
+  readonly #myName: string;
+  #depth = 0;
+
+  constructor(myName: string) {
+    this.#myName = myName;
+  }
+
+  nodes(tokens: readonly Token[]): (Node | string)[] {
+    if (++this.#depth > DEPTH_MAX) throw new RangeError('too deep');
+    const made = tokens.flatMap((token) => this.#made(token as MarkedToken | Mention));
+    this.#depth -= 1;
+    return made;
+  }
+
+  #made(token: MarkedToken | Mention): (Node | string)[] {
+    switch (token.type) {
+      case 'space':
+      case 'def':
+        return [];
+      case 'paragraph':
+        return [element('p', ...this.nodes(token.tokens))];
+      case 'heading':
+        return [this.#heading(token)];
+      case 'blockquote':
+      case 'strong':
+      case 'em':
+      case 'del':
+        return [element(token.type, ...this.nodes(token.tokens))];
+      case 'hr':
+      case 'br':
+        return [element(token.type)];
+      case 'code':
+        return [code(token)];
+      case 'codespan':
+        return [element('code', token.text)];
+      case 'list':
+        return [this.#list(token)];
+      case 'checkbox':
+        return [token.checked ? '☑ ' : '☐ '];
+      case 'table':
+        return [this.#table(token)];
+      case 'link':
+        return link(token.href, ...this.nodes(token.tokens));
+      case 'image':
+        return link(token.href, token.text || token.href);
+      case 'mention':
+        return [this.#mention(token)];
+      case 'text':
+        return token.tokens ? this.nodes(token.tokens) : [token.text];
+      // Escaped marks and typed HTML.
+      default:
+        return [token.text];
+    }
+  }
+
+  /** A message is part of a page with its own headings; a loud line in it is not one of them. */
+  #heading({ tokens }: Tokens.Heading): Node {
+    const made = element('p', element('strong', ...this.nodes(tokens)));
+    made.className = 'heading';
+    return made;
+  }
+
+  #list({ items, ordered, start }: Tokens.List): Node {
+    const made = element(ordered ? 'ol' : 'ul', ...items.map(({ tokens }) => element('li', ...this.nodes(tokens))));
+    if (ordered && start !== '' && start !== 1) made.setAttribute('start', String(start));
+    return made;
+  }
+
+  #table({ header, rows }: Tokens.Table): Node {
+    const row = (cells: readonly Tokens.TableCell[], tag: string) =>
+      element('tr', ...cells.map(({ tokens }) => element(tag, ...this.nodes(tokens))));
+    const body = rows.length > 0 ? [element('tbody', ...rows.map((cells) => row(cells, 'td')))] : [];
+    return element('table', element('thead', row(header, 'th')), ...body);
+  }
+
+  #mention({ raw, name }: Mention): Node {
+    const made = element('span', raw);
+    made.className = [this.#myName, 'everyone'].includes(name.toLowerCase()) ? 'mention me' : 'mention';
+    return made;
   }
 }
 
-/** HTML of a message body; `myName` marks mentions of the reader. */
-export function render(body: string, myName: string): string {
-  const key = `${myName} ${body}`;
-  const known = cache.get(key);
-  if (known !== undefined) return known;
-  const html = purifier.sanitize(parsed(body), {
-    ALLOWED_TAGS: TAGS,
-    ALLOWED_ATTR: ATTRIBUTES,
-    ALLOW_DATA_ATTR: false,
-    ALLOW_ARIA_ATTR: false,
-  });
-  const marking = html.replaceAll(/<span class="mention">@([a-z0-9_.-]+)<\/span>/gi, (whole, name: string) =>
-    [myName, 'everyone'].includes(name.toLowerCase()) ? `<span class="mention me">@${name}</span>` : whole,
-  );
-  if (cache.size >= CACHE_MAX) cache.delete(cache.keys().next().value ?? '');
-  cache.set(key, marking);
-  return marking;
+/** The elements of a message's text; mentions of `myName`, who reads it, are marked. */
+export function format(body: string, myName: string): DocumentFragment {
+  const made = document.createDocumentFragment();
+  try {
+    made.append(...new Builder(myName).nodes(marked.lexer(body)));
+  } catch {
+    // Nested deeper than anybody reads, or than the parser goes: as it was typed.
+    made.append(element('p', body));
+  }
+  return made;
 }
