@@ -1,94 +1,72 @@
 //! Whether a public key of the settings can check anything. With one that cannot, every token would
 //! be refused, and nobody would say why.
-//!
-//! Reads as much of DER as a key needs. A certificate is left to whoever uses it.
 
-use base64ct::{Base64, Encoding};
+use std::ops::RangeInclusive;
+
+use simple_asn1::ASN1Block::{self, BitString, Integer, ObjectIdentifier, Sequence};
+use simple_asn1::{BigInt, OID, from_der, oid};
 
 /// What the signatures of RSA are checked with.
-const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
-/// The names of the curves P-256 and P-384.
-const CURVES: [&[u8]; 2] =
-    [&[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7], &[0x2b, 0x81, 0x04, 0x00, 0x22]];
-
-const INTEGER: u8 = 0x02;
-const BITS: u8 = 0x03;
-const NAME: u8 = 0x06;
-const SEQUENCE: u8 = 0x30;
+const RSA_BITS: RangeInclusive<u64> = 2_048..=8_192;
 
 /// Says why an RSA key is of no use, if so.
 pub(super) fn check_rsa(pem: &[u8]) -> Result<(), String> {
-    let Some((label, der)) = public(pem)? else { return Ok(()) };
-    let key = if label == "RSA PUBLIC KEY" { Some(&*der) } else { key_within(&der) };
-    let modulus = key.and_then(|key| inner(key, SEQUENCE)).and_then(|key| inner(key, INTEGER));
-    let modulus = modulus.ok_or("it is no RSA key")?;
-    let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
-    let first = modulus.get(zeros).map_or(0, |byte| byte.leading_zeros() as usize);
-    let bits = (8 * (modulus.len() - zeros)).saturating_sub(first);
-    if RSA_BITS.contains(&bits) {
-        return Ok(());
+    let Some(key) = public(pem)? else { return Ok(()) };
+    let bits = modulus(&key).ok_or("it is no RSA key")?.bits();
+    match RSA_BITS.contains(&bits) {
+        true => Ok(()),
+        false => {
+            Err(format!("it has {bits} bits, and not {} to {}", RSA_BITS.start(), RSA_BITS.end()))
+        }
     }
-    Err(format!("it has {bits} bits, and not {} to {}", RSA_BITS.start(), RSA_BITS.end()))
 }
 
 /// The same of a key of an elliptic curve.
 pub(super) fn check_ecdsa(pem: &[u8]) -> Result<(), String> {
-    let Some((_, der)) = public(pem)? else { return Ok(()) };
-    let kind = inner(&der, SEQUENCE).and_then(|key| inner(key, SEQUENCE));
-    let behind_kind = kind.and_then(|kind| next(kind)).map(|(_, _, rest)| rest);
-    let curve = behind_kind.and_then(|rest| inner(rest, NAME));
-    match curve.is_some_and(|curve| CURVES.contains(&curve)) {
+    let Some(key) = public(pem)? else { return Ok(()) };
+    let curves = [oid!(1, 2, 840, 10045, 3, 1, 7), oid!(1, 3, 132, 0, 34)];
+    match curve(&key).is_some_and(|curve| curves.contains(curve)) {
         true => Ok(()),
         false => Err("its curve is neither P-256 nor P-384".to_owned()),
     }
 }
 
-/// The label of a public key and what it stands for; `None`: it is a certificate.
-fn public(pem: &[u8]) -> Result<Option<(String, Vec<u8>)>, String> {
-    let text = std::str::from_utf8(pem).map_err(|error| error.to_string())?;
-    let (_, text) = text.split_once("-----BEGIN ").ok_or("it is no PEM")?;
-    let (label, text) = text.split_once("-----").ok_or("it is no PEM")?;
-    let (body, _) = text.split_once("-----END").ok_or("it is no PEM")?;
-    if label.contains("PRIVATE") {
+/// What a public key consists of; `None`: it is a certificate, which is left to whoever uses it.
+fn public(pem: &[u8]) -> Result<Option<Vec<ASN1Block>>, String> {
+    let pem = pem::parse(pem).map_err(|error| error.to_string())?;
+    if pem.tag().contains("PRIVATE") {
         return Err("it is a private key; the public one is wanted".to_owned());
     }
-    if label == "CERTIFICATE" {
+    if pem.tag() == "CERTIFICATE" {
         return Ok(None);
     }
-    let body: String = body.split_whitespace().collect();
-    let der = Base64::decode_vec(&body).map_err(|error| error.to_string())?;
-    Ok(Some((label.to_owned(), der)))
+    let key = from_der(pem.contents()).map_err(|error| error.to_string())?;
+    // A key by itself (RFC 8017), or behind the kind of key that it is (RFC 5280).
+    match <[_; 1]>::try_from(key) {
+        Ok([Sequence(_, parts)]) => Ok(Some(parts)),
+        _ => Err("it is no key".to_owned()),
+    }
 }
 
-/// The key behind the kind of key that it is.
-fn key_within(der: &[u8]) -> Option<&[u8]> {
-    let (_, _, behind_kind) = next(inner(der, SEQUENCE)?)?;
-    // How many bits of the last byte are none.
-    inner(behind_kind, BITS)?.strip_prefix(&[0])
+fn modulus(key: &[ASN1Block]) -> Option<BigInt> {
+    match key {
+        [Integer(_, modulus), ..] => Some(modulus.clone()),
+        [_, BitString(_, _, key)] => match &*from_der(key).ok()? {
+            [Sequence(_, parts)] => modulus(parts),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
-/// What is in the next element, if it is of that kind.
-fn inner(der: &[u8], kind: u8) -> Option<&[u8]> {
-    next(der).filter(|(found, ..)| *found == kind).map(|(_, inner, _)| inner)
-}
-
-/// The kind of the next element, what is in it, and what is behind it.
-fn next(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (kind, rest) = der.split_first()?;
-    let (len, rest) = rest.split_first()?;
-    let (len, rest) = match usize::from(*len) {
-        len @ ..0x80 => (len, rest),
-        // So many bytes say how long it is.
-        len => {
-            let (digits, rest) = rest.split_at_checked(len & 0x7f)?;
-            let len = digits.iter().try_fold(0_usize, |len, digit| {
-                Some(len.checked_mul(0x100)? + usize::from(*digit))
-            })?;
-            (len, rest)
-        }
-    };
-    let (inner, rest) = rest.split_at_checked(len)?;
-    Some((*kind, inner, rest))
+fn curve(key: &[ASN1Block]) -> Option<&OID> {
+    match key {
+        [Sequence(_, kind), _] => match &**kind {
+            [_, ObjectIdentifier(_, curve)] => Some(curve),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -150,14 +128,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_changed_is_never_taken_for_more_than_it_is() {
-        let (_, der) = public(RSA_1024.as_bytes()).unwrap().unwrap();
-        for len in 0..der.len() {
-            assert_eq!(key_within(&der[..len]), None);
-            for byte in [0, 0x7f, 0x80, 0x88, 0xff] {
-                let mut other = der.clone();
-                other[len] = byte;
-                let _ = key_within(&other).and_then(|key| inner(key, SEQUENCE)).and_then(next);
+    fn what_is_cut_off_or_changed_is_told_or_taken_and_ends_nothing() {
+        for (check, key) in [(check_rsa as fn(&[u8]) -> _, RSA_1024), (check_ecdsa, P_256)] {
+            let der = pem::parse(key).unwrap().into_contents();
+            for len in 0..der.len() {
+                let cut = pem::encode(&pem::Pem::new("PUBLIC KEY", &der[..len]));
+                assert!(check(cut.as_bytes()).is_err(), "{len}");
+                for byte in [0, 0x7f, 0x80, 0x88, 0xff] {
+                    let mut other = der.clone();
+                    other[len] = byte;
+                    let other = pem::encode(&pem::Pem::new("PUBLIC KEY", other));
+                    let _ = check(other.as_bytes());
+                }
             }
         }
     }
