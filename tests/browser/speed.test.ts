@@ -15,6 +15,8 @@ const MESSAGES = Number(process.env['SPEED_MESSAGES'] ?? 100_000);
 const FIRST_SCRIPT_KIB_MAX = 110;
 const COLD_MS_MAX = 350;
 const THROTTLED_MS_MAX = 2_200;
+/** Between two rooms, one after the other; of fewer the slowest would be the percentile. */
+const CHANGES = 40;
 const KEY_MS_MAX = 12;
 const HEAP_MIB_MAX = 12;
 const BURST_S = 3;
@@ -229,7 +231,8 @@ describe(`a room of ${MESSAGES} messages`, () => {
     const took: number[] = [];
     await astrid.open('Small');
     await astrid.open('Large');
-    for (const room of ['Small', 'Large', 'Small', 'Large', 'Small', 'Large']) {
+    for (let change = 0; change < CHANGES; change += 1) {
+      const room = change % 2 === 0 ? 'Small' : 'Large';
       took.push(
         await astrid.page.evaluate(async (name) => {
           const link = [...document.querySelectorAll<HTMLElement>('nav a')].find((each) => each.textContent.includes(name));

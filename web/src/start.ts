@@ -7,6 +7,9 @@ import { loadStrings, type Language } from './i18n';
 import type { Keep } from './net/keep';
 import App from './ui/App.svelte';
 
+/** Whoever is signed in needs it when they sign out: a line that is slow carries their room first. */
+const ENTRANCE_AFTER_MS = 3_000;
+
 /** The two halves of the client, of which one is shown at a time. */
 export interface Halves {
   loadShell: () => Promise<typeof import('./ui/Shell.svelte')>;
@@ -16,6 +19,8 @@ export interface Halves {
 export async function start(target: Element, keep: Keep, language: Language, halves: Halves): Promise<void> {
   await loadStrings(language);
   mount(App, { target, props: { keep, ...halves } });
-  // What fails here is asked for again, with words, by the page that needs it.
-  whenIdle(() => [halves.loadShell, halves.loadEntrance].forEach((load) => void load().catch(() => undefined)));
+  // What fails here is asked for again, with words, by the page that needs it. One half is being loaded already.
+  const loadBoth = () => [halves.loadShell, halves.loadEntrance].forEach((load) => void load().catch(() => undefined));
+  if (keep.session()) setTimeout(() => whenIdle(loadBoth), ENTRANCE_AFTER_MS);
+  else whenIdle(loadBoth);
 }

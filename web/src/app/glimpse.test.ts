@@ -11,6 +11,7 @@ let kept: { name: string }[];
 beforeEach(() => {
   asked = [];
   kept = [];
+  vi.stubGlobal('navigator', { serviceWorker: { controller: {} } });
   vi.stubGlobal('indexedDB', { databases: async () => kept });
   vi.stubGlobal('fetch', async (path: string) => {
     asked.push(path);
@@ -39,6 +40,13 @@ describe('what a browser that holds nothing will show', () => {
       expect(take()).toBeUndefined();
     }
     expect(asked).toEqual([]);
+  });
+
+  it('is_asked_for_without_a_look_at_what_is_kept_where_no_worker_is', async () => {
+    vi.stubGlobal('navigator', { serviceWorker: { controller: null } });
+    vi.stubGlobal('indexedDB', { databases: () => new Promise(() => undefined) });
+    ask(keep(), SESSION, '/room/42');
+    expect((await take())?.view.id).toBe('42');
   });
 
   it('is_nothing_where_the_server_refuses_or_is_away', async () => {

@@ -8,6 +8,7 @@ import { tick, untrack } from 'svelte';
 
 import type { Chat } from '../../app/chat.svelte';
 import type { Conversation } from '../../app/conversation.svelte';
+import { whenIdle } from '../../app/when_idle';
 
 /** Rows kept beyond the view on either side, so that a flick finds them drawn. */
 const OVERSCAN = 12;
@@ -38,6 +39,8 @@ export class Placing {
   #placedAt = -1;
   #placedHeight = -1;
   #awaited: number | undefined;
+  /** Nobody scrolls before the first rows are painted. */
+  #overscan = 0;
 
   constructor(chat: Chat, conversation: Conversation) {
     this.#chat = chat;
@@ -59,6 +62,10 @@ export class Placing {
   watch(): () => void {
     const scroller = untrack(() => this.scroller);
     if (scroller) this.#sizes.observe(scroller);
+    whenIdle(() => {
+      this.#overscan = OVERSCAN;
+      this.chooseRows();
+    });
     return () => {
       this.#sizes.disconnect();
       this.#conversation.isAtEnd = false;
@@ -144,8 +151,8 @@ export class Placing {
   #choose(top: number, bottom: number, spare: number): void {
     const { heights } = this.#conversation;
     // In steps, so that a few pixels more or less change nothing.
-    const from = Math.floor((heights.indexAt(Math.max(0, top)) - OVERSCAN) / STEP_ROWS) * STEP_ROWS;
-    const to = Math.ceil((heights.indexAt(bottom) + OVERSCAN) / STEP_ROWS) * STEP_ROWS;
+    const from = Math.floor((heights.indexAt(Math.max(0, top)) - this.#overscan) / STEP_ROWS) * STEP_ROWS;
+    const to = Math.ceil((heights.indexAt(bottom) + this.#overscan) / STEP_ROWS) * STEP_ROWS;
     const first = Math.max(0, from);
     const last = Math.min(heights.count - 1, to);
     const { first: before, last: after } = untrack(() => ({ first: this.first, last: this.last }));
