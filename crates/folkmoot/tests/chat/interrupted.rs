@@ -104,6 +104,28 @@ fn a_backup_that_is_killed_leaves_nothing_that_looks_like_one_and_the_next_goes_
 }
 
 #[test]
+fn no_file_may_be_removed_from_the_beginning_of_a_backup_to_its_end() {
+    let scratch = Scratch::new();
+    let data = seeded(&scratch, 20_000);
+    let file = scratch.path().join("monday");
+    let lock = data.join("attachments/lock");
+    let open = || File::options().create(true).append(true).open(&lock).unwrap();
+    std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    drop(open());
+    let mut backup = folkmoot(&data, &["backup", text(&file)]).spawn().unwrap();
+    let (begun, mut kept) = (file.with_extension("unfinished"), 0);
+    while backup.try_wait().unwrap().is_none() {
+        // As a sweep does. It ends before the next look.
+        if begun.exists() && open().try_lock().is_ok() {
+            assert!(file.exists(), "a file could be removed amid a backup");
+            break;
+        }
+        kept += u32::from(begun.exists());
+    }
+    assert!(backup.wait().unwrap().success() && kept > 0, "{kept}");
+}
+
+#[test]
 fn two_backups_into_one_file_do_not_meet() {
     let scratch = Scratch::new();
     let data = seeded(&scratch, 60_000);
