@@ -156,16 +156,23 @@ impl<S: Fold> Journaled<S> {
             None => (S::default(), 0),
             Some(snapshot) => (read::<S>(&snapshot).map_err(unreadable)?, snapshot.includes),
         };
+        let lacking = |event| LoadError::Lacking { id: id.clone(), event };
         let mut last_event = included;
         loop {
             let page = store.events(&id, last_event, PAGE).await?;
             for event in &page {
+                if event.number != last_event + 1 {
+                    return Err(lacking(last_event + 1));
+                }
                 state.apply(read_event::<S>(event).map_err(unreadable)?);
                 last_event = event.number;
             }
             if page.len() < PAGE {
                 break;
             }
+        }
+        if last_event < kept.last_event {
+            return Err(lacking(last_event + 1));
         }
         let (fresh, snapshot_every) = (Vec::new(), SNAPSHOT_EVERY);
         Ok(Self { row, state, fresh, last_event, included, snapshot_every })

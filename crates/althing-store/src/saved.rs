@@ -62,6 +62,14 @@ pub enum LoadError {
         /// Why.
         error: WireError,
     },
+    /// The store has lost an event: the state would be another one without it.
+    #[error("the journal of {id} lacks event {event}")]
+    Lacking {
+        /// The actor.
+        id: ActorId,
+        /// The first one that is missing.
+        event: u64,
+    },
 }
 
 impl<S: State> Saved<S> {

@@ -239,3 +239,22 @@ async fn tables_of_the_first_format_are_migrated_and_keep_what_they_have() {
     })
     .await;
 }
+
+/// Has every turn take longer than the statements of the role may.
+const SLOW_TURNS_OF_A_HASTY_ROLE: &str = "
+    CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_sleep(0.6); RETURN NULL; END';
+    CREATE TRIGGER slowly AFTER UPDATE ON althing_actors EXECUTE FUNCTION slowly();
+    ALTER ROLE CURRENT_USER SET statement_timeout = '300ms'";
+
+#[tokio::test]
+async fn turns_are_written_however_short_the_statements_of_the_role_are() {
+    let server = PostgresServer::start();
+    drop(connect(&server).await);
+    let hasty = client(&server).await.batch_execute(SLOW_TURNS_OF_A_HASTY_ROLE).await;
+    hasty.expect("a superuser may do that");
+    let store = connect(&server).await;
+    store.open(&id(1), Epoch(1)).await.expect("it opens");
+    store.commit(turn(&id(1), 1, 1)).await.expect("it has the time that it takes");
+    assert_eq!(whole(&store, &id(1)).await, 1);
+}

@@ -1,14 +1,14 @@
 //! Moves changes to the store: in rounds, at once for those who leave memory, and from the log
 //! after a crash.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
-use tokio::task::JoinError;
+use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use crate::block::Block;
@@ -16,10 +16,12 @@ use crate::error::ReadStatesError;
 use crate::log::Record;
 use crate::shard::Shard;
 use crate::states::Shared;
-use crate::store::{Retry, Row, StoreError};
+use crate::store::{Retry, Row, RowStore, StoreError};
 
 /// Rows in one write.
 const BATCH_ROWS: usize = 1_000;
+/// Rows that are read at once while the log is read.
+const LOADS_AT_ONCE: usize = 128;
 /// Rows that are taken, or marked as stored, before others get the shard's lock: some ten
 /// microseconds.
 const SLICE_ROWS: usize = 32;
@@ -175,6 +177,26 @@ fn take_batch(shard: &Mutex<Shard>, before_ms: u64) -> Vec<Row> {
     rows
 }
 
+/// Rows of users of whom the log has something, those of some read at once: a store on another machine
+/// has millions of them to read after a crash.
+struct Loads<'a> {
+    store: &'a dyn RowStore,
+    users: std::vec::IntoIter<u64>,
+    under_way: VecDeque<JoinHandle<Result<Option<Row>, StoreError>>>,
+}
+
+impl Loads<'_> {
+    /// The row of the next user.
+    async fn next(&mut self) -> Result<Row, StoreError> {
+        let more = LOADS_AT_ONCE - self.under_way.len();
+        let loads = self.users.by_ref().take(more).map(|user| tokio::spawn(self.store.load(user)));
+        self.under_way.extend(loads);
+        let Some(next) = self.under_way.pop_front() else { return Ok(Row::default()) };
+        let panicked = |error: JoinError| StoreError::new("load a row", error.to_string());
+        Ok(next.await.map_err(panicked)??.unwrap_or_default())
+    }
+}
+
 /// Brings the store up to what the log has, and empties the log.
 pub(crate) async fn replay(
     shared: &Arc<Shared>,
@@ -184,9 +206,11 @@ pub(crate) async fn replay(
     for record in records {
         by_user.entry(record.user).or_default().push(record);
     }
+    let users = by_user.keys().copied().collect::<Vec<_>>().into_iter();
+    let mut loads = Loads { store: &*shared.store, users, under_way: VecDeque::new() };
     let mut rows = Vec::new();
     for (user, records) in by_user {
-        let stored = shared.store.load(user).await?.unwrap_or_default();
+        let stored = loads.next().await?;
         let mut block = Block::new(&stored.entries, stored.version);
         let mut version = stored.version;
         let newer = records.into_iter().filter(|record| {

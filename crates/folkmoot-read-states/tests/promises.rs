@@ -86,6 +86,31 @@ async fn a_durable_change_survives_a_crash() {
 }
 
 #[tokio::test]
+async fn after_a_crash_the_rows_of_many_users_are_read_at_once() {
+    let (before, after) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let states = open(before.path(), with_log(before.path())).await;
+    for user in 0..500 {
+        let changed = states.change(user, 7, mention(user + 1)).unwrap();
+        states.durable(changed).await.unwrap();
+    }
+    support::copy(before.path(), after.path());
+    let store = Faulty::new(SqliteRows::open(&after.path().join("read-states.db")).unwrap());
+    store.hold_loads(true);
+    let opening = tokio::spawn(ReadStates::open(store.clone(), with_log(after.path())));
+    let many = async {
+        while store.loads() < 100 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), many).await.expect("they are read one by one");
+    store.hold_loads(false);
+    let states = opening.await.unwrap().unwrap();
+    for user in 0..500 {
+        assert_eq!(states.one(user, 7).await.unwrap().mentions, 1, "{user}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_due_is_stored_though_the_log_cannot_begin_a_segment() {
     let directory = tempfile::tempdir().unwrap();
     let store = Arc::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());

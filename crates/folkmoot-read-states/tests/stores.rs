@@ -134,6 +134,28 @@ async fn rows_are_kept_in_postgresql_also_when_it_is_killed() {
     assert_eq!(again.load(3).await.unwrap(), Some(row(3, version + 2, 40)));
 }
 
+/// Has every statement that writes rows take longer than the role's statements may.
+const SLOW_ROWS_OF_A_HASTY_ROLE: &str = "
+    CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql
+        AS 'BEGIN PERFORM pg_sleep(0.6); RETURN NULL; END';
+    CREATE TRIGGER slowly AFTER INSERT ON folkmoot_read_states EXECUTE FUNCTION slowly();
+    ALTER ROLE CURRENT_USER SET statement_timeout = '300ms';
+    ALTER ROLE CURRENT_USER SET lock_timeout = '1ms';";
+
+#[tokio::test]
+async fn rows_are_saved_in_postgresql_however_short_the_statements_of_its_role_are() {
+    let server = PostgresServer::start();
+    drop(PostgresRows::connect(&server.url()).await.unwrap());
+    let (client, connection) =
+        server.url().parse::<althing_postgres::Server>().unwrap().connect().await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute(SLOW_ROWS_OF_A_HASTY_ROLE).await.unwrap();
+    let store = PostgresRows::connect(&server.url()).await.unwrap();
+    let version = store.take_over(0).await.unwrap();
+    store.save((0..1_000).map(|user| row(user, version + 1, 10)).collect()).await.unwrap();
+    assert_eq!(store.load(999).await.unwrap(), Some(row(999, version + 1, 10)));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_are_kept_in_cassandra_also_when_it_is_killed() {
     let mut server = CassandraServer::start();

@@ -125,6 +125,12 @@ async fn what_was_taken_is_gone_and_what_comes_again_is_due_later(store: &dyn St
     settle(store, once.mark(), None).await;
     settle(store, daily.mark(), Some(50)).await;
     assert_eq!(kept_of(store, "taken").await, [Posting::Put(again.clone())]);
+    // Due at the same time again, and earlier: a clock was put back meanwhile.
+    settle(store, again.mark(), Some(50)).await;
+    assert_eq!(kept_of(store, "taken").await, [Posting::Put(again.clone())]);
+    settle(store, again.mark(), Some(40)).await;
+    let again = Delivery { due: Timestamp(40), ..again };
+    assert_eq!(kept_of(store, "taken").await, [Posting::Put(again.clone())]);
     settle(store, again.mark(), None).await;
     assert_eq!(kept_of(store, "taken").await, []);
 }

@@ -21,9 +21,11 @@ use super::{CONNECT_WITHIN, PostgresError, tables};
 use crate::store::{Event, Snapshot};
 
 /// The timeouts free rows whose client has vanished; what asks for them meanwhile is tried again. A
-/// role or a database may have turned synchronous commits off, and statistics of a young table make
-/// the planner read all of it.
+/// role or a database may have turned synchronous commits off, or end statements sooner than
+/// `answer_within` does, which would refuse turns that are large; and statistics of a young table
+/// make the planner read all of it.
 const SETTINGS: &str = "
+    SET statement_timeout = 0;
     SET lock_timeout = '5s';
     SET idle_in_transaction_session_timeout = '10s';
     SET enable_seqscan = off;

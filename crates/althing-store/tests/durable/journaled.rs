@@ -37,6 +37,40 @@ struct Shelf {
     journal: Journaled<Stock>,
 }
 
+/// A journal of ten events of which somebody else has removed one.
+async fn open_without(number: u64, snapshot_every: u64) -> Result<Stock, String> {
+    let directory = tempfile::tempdir().expect("the system has room");
+    let id = || ActorId::named("test.shelf", "lacking");
+    let open = || -> Arc<dyn Store> {
+        Arc::new(Embedded::open(directory.path()).expect("nobody else has it"))
+    };
+    let journal = Journaled::<Stock>::open(open(), id(), Epoch(1)).await.expect("it is new");
+    let mut journal = journal.snapshot_every(snapshot_every);
+    for pieces in 1..=10 {
+        journal.record(Moved::In(pieces));
+        journal.commit().await.expect("it follows");
+    }
+    drop(journal);
+    let file = rusqlite::Connection::open(directory.path().join("actors.sqlite"));
+    let file = file.expect("nobody else has it");
+    let removed = file.execute("DELETE FROM events WHERE number = ?1", [number.cast_signed()]);
+    assert_eq!(removed, Ok(1));
+    drop(file);
+    let opened = Journaled::<Stock>::open(open(), id(), Epoch(2)).await;
+    opened.map(|journal| (*journal).clone()).map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn a_journal_that_lacks_an_event_is_refused_and_not_folded_without_it() {
+    for number in [1, 5, 10] {
+        let refused = open_without(number, 500).await.expect_err("it is folded without it");
+        assert!(refused.contains(&format!("event {number}")), "{refused}");
+    }
+    // What a snapshot includes is not read.
+    let stock = open_without(5, 6).await.expect("the snapshot has it");
+    assert_eq!((stock.pieces, stock.moves), (55, 10));
+}
+
 #[actor(name = "test.shelf", durable = journal)]
 impl Shelf {
     async fn put(&mut self, pieces: u64) -> u64 {

@@ -16,10 +16,14 @@ use super::{Answer, FORMAT, Row, RowStore, StoreError, VERSION_BITS, check_forma
 /// How long the server may take for one answer, a connection included.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// A commit is on the disk when it is answered, whatever the server's own setting: the log forgets
-/// what was saved. One that is stricter stays so.
-const SYNCED: &str = "SELECT set_config('synchronous_commit', 'on', false)
-    WHERE current_setting('synchronous_commit') IN ('off', 'local')";
+/// Whatever the role or the server says. A commit is on the disk when it is answered: the log forgets
+/// what was saved; a setting that is stricter stays so. A statement has as long as we wait for it: a
+/// batch that ended sooner would be tried again for ever.
+const SETTINGS: &str = "
+    SET statement_timeout = '10s';
+    SET lock_timeout = 0;
+    SELECT set_config('synchronous_commit', 'on', false)
+        WHERE current_setting('synchronous_commit') IN ('off', 'local');";
 
 /// The lock keeps processes that start together from making the tables at once.
 const TABLES: &str = "
@@ -134,7 +138,7 @@ impl Session {
             // Whoever uses the client hears of it.
             _ = connection.await;
         });
-        client.batch_execute(SYNCED).await?;
+        client.batch_execute(SETTINGS).await?;
         Ok(known.insert(Arc::new(client)).clone())
     }
 }

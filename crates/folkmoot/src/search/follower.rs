@@ -14,6 +14,8 @@ use crate::ports::Feed;
 use crate::storage::contract::ChangeFeed;
 use crate::storage::{Lsn, ReadError, RoomId};
 
+/// After a spoilt index could not be emptied, as on a full disk.
+const CLEAR_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// How often it looks for changes by itself. A commit syncs half a dozen small files, so a quiet
 /// server does that once a second at most; a search asks for one of its own.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -25,6 +27,10 @@ const COMMIT_LEN: usize = 20_000;
 /// Looks whether something changed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Follow;
+
+/// Whether the index that was there at the start is what was written.
+#[derive(Debug)]
+pub(crate) struct Checked(Result<(), IndexError>);
 
 #[derive(Debug)]
 pub(crate) struct Follower {
@@ -111,6 +117,15 @@ impl Follower {
     }
 }
 
+/// Reads the whole index, on a thread of its own: following does not wait for it.
+async fn checked(index: Arc<Index>) -> Checked {
+    let thread = match QuietThread::start("folkmoot-check") {
+        Ok(thread) => thread,
+        Err(error) => return Checked(Err(error.into())),
+    };
+    Checked(thread.run(move || index.check()).await)
+}
+
 #[actor(name = "folkmoot.search")]
 impl Follower {
     async fn started(&mut self, ctx: &mut Context<Self>) -> Result<(), ActorError> {
@@ -118,6 +133,9 @@ impl Follower {
         let index = self.index.clone();
         self.read = self.thread.run(move || index.roll_back()).await;
         ctx.every(PAUSE, Follow);
+        if !self.index.is_checked() {
+            ctx.pipe(checked(self.index.clone()), |checked| checked);
+        }
         Ok(())
     }
 
@@ -171,6 +189,27 @@ impl Handler<Follow> for Follower {
 
     async fn handle(&mut self, _: Follow, ctx: &mut Context<Self>) {
         self.is_queued = false;
+        self.advance(ctx).await;
+    }
+}
+
+impl Handler<Checked> for Follower {
+    type Reply = ();
+
+    async fn handle(&mut self, Checked(checked): Checked, ctx: &mut Context<Self>) {
+        let index = self.index.clone();
+        let Err(error) = checked else {
+            self.thread.run(move || index.trust()).await;
+            return;
+        };
+        tracing::error!(%error, "the search index is spoilt; it is made anew");
+        match self.thread.run(move || index.clear()).await {
+            Ok(()) => (self.read, self.uncommitted) = (Lsn(0), 0),
+            Err(left) => {
+                tracing::error!(%left, "the spoilt search index cannot be emptied; trying again");
+                ctx.after(CLEAR_AGAIN_AFTER, Checked(Err(error)));
+            }
+        }
         self.advance(ctx).await;
     }
 }

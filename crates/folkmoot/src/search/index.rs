@@ -4,15 +4,19 @@
 //! How far it has come (an lsn) is committed with it, so a crash neither skips nor doubles. No
 //! text is kept, only words. All calls block: those that write belong on the index's own thread, a
 //! search on the node's pool.
+//!
+//! An index that was there is checked after the start, as long as a disk takes to read all of it.
+//! Until then nothing of it is merged: spoilt bytes would get a sum of their own.
 
 use std::ops::Range;
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
+use tantivy::directory::error::OpenReadError;
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, NoMergePolicy};
 use tantivy::query::{AllQuery, BooleanQuery, Occur, PhraseQuery, Query, RangeQuery, TermQuery};
 use tantivy::schema::{
     FAST, Field, INDEXED, IndexRecordOption, Schema, TextFieldIndexing, TextOptions,
@@ -34,6 +38,8 @@ const ROOM_TERMS_MAX: usize = 32;
 const DELETED_RATIO_MAX: f32 = 0.2;
 /// One rewrites segments at a time: it may take its time, sockets may not wait for it.
 const MERGE_THREADS: usize = 1;
+/// Times that a check begins anew because files that it was to read were replaced meanwhile.
+const CHECKS_MAX: u32 = 10;
 
 /// What went wrong with the index; it can be made anew.
 pub(crate) type IndexError = tantivy::TantivyError;
@@ -58,6 +64,8 @@ pub(crate) struct Index {
     writer: Mutex<Option<IndexWriter>>,
     /// All messages changed by records up to here can be found.
     mark: AtomicU64,
+    /// Whether all that was there when it was opened is what was written.
+    is_checked: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +102,9 @@ impl Index {
         std::fs::create_dir_all(path)?;
         let (schema, _) = schema();
         let index = tantivy::Index::create_in_dir(path, schema)?;
-        Self::with(index, epoch, heap_bytes, Lsn(0))
+        let index = Self::with(index, epoch, heap_bytes, Lsn(0))?;
+        index.trust();
+        Ok(index)
     }
 
     fn open_existing(path: &Path, epoch: &str, heap_bytes: usize) -> Result<Self, IndexError> {
@@ -108,11 +118,6 @@ impl Index {
         })?;
         if index.schema() != schema().0 {
             return Err(IndexError::SchemaError("it has other fields".to_owned()));
-        }
-        // Reads all of it. Bytes that are spoilt would else fail the searches that come upon them.
-        if let Some(file) = index.validate_checksum()?.into_iter().next() {
-            let text = format!("{} is not what was written", file.display());
-            return Err(IndexError::SystemError(text));
         }
         Self::with(index, epoch, heap_bytes, mark)
     }
@@ -132,6 +137,7 @@ impl Index {
             epoch: epoch.to_owned(),
             writer: Mutex::new(None),
             mark: AtomicU64::new(mark.0),
+            is_checked: AtomicBool::new(false),
         };
         *index.writer.lock() = Some(index.open_writer()?);
         Ok(index)
@@ -144,10 +150,67 @@ impl Index {
             .memory_budget_per_thread(self.heap_bytes)
             .build();
         let writer = self.index.writer_with_options(options)?;
+        self.let_merge(&writer);
+        Ok(writer)
+    }
+
+    fn let_merge(&self, writer: &IndexWriter) {
+        if !self.is_checked() {
+            writer.set_merge_policy(Box::new(NoMergePolicy));
+            return;
+        }
         let mut merges = LogMergePolicy::default();
         merges.set_del_docs_ratio_before_merge(DELETED_RATIO_MAX);
         writer.set_merge_policy(Box::new(merges));
-        Ok(writer)
+    }
+
+    pub(crate) fn is_checked(&self) -> bool {
+        self.is_checked.load(Ordering::Acquire)
+    }
+
+    /// Reads all of it, and says whether it is what was written. Spoilt bytes fail the searches that
+    /// come upon them, or hide what is there.
+    pub(crate) fn check(&self) -> Result<(), IndexError> {
+        for _ in 0..CHECKS_MAX {
+            let read = catch_unwind(AssertUnwindSafe(|| self.index.validate_checksum()));
+            match read.unwrap_or_else(|_| Err(unreadable())) {
+                Ok(spoilt) => {
+                    let Some(file) = spoilt.into_iter().next() else { return Ok(()) };
+                    let text = format!("{} is not what was written", file.display());
+                    return Err(IndexError::SystemError(text));
+                }
+                // Whoever writes meanwhile removes what nothing is left of.
+                Err(IndexError::OpenReadError(OpenReadError::FileDoesNotExist(_))) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(IndexError::SystemError("files of it are missing".to_owned()))
+    }
+
+    /// It was checked: from now on it is merged.
+    pub(crate) fn trust(&self) {
+        let writer = self.writer.lock();
+        self.is_checked.store(true, Ordering::Release);
+        if let Some(writer) = &*writer {
+            self.let_merge(writer);
+        }
+    }
+
+    /// It is spoilt: forgets all of it, to be filled from the beginning.
+    pub(crate) fn clear(&self) -> Result<(), IndexError> {
+        // What was not committed goes, too, with a writer that may have failed.
+        let mut writer = self.writer.lock();
+        *writer = None;
+        let open = writer.insert(self.open_writer()?);
+        open.delete_all_documents()?;
+        let mut prepared = open.prepare_commit()?;
+        prepared.set_payload(&format!("{FORMAT} {} {}", self.epoch, Lsn(0)));
+        prepared.commit()?;
+        self.reader.reload()?;
+        self.mark.store(0, Ordering::Release);
+        drop(writer);
+        self.trust();
+        Ok(())
     }
 
     /// How far it has come.
@@ -239,7 +302,9 @@ impl Index {
     pub(crate) fn search(&self, lookup: Lookup) -> Result<Vec<Place>, IndexError> {
         let query = self.query(&lookup);
         let collector = Newest(Arc::new(lookup.bounds));
-        self.reader.searcher().search(&*query, &collector)
+        // Of bytes that the disk has spoilt, some are errors and others a panic.
+        let found = AssertUnwindSafe(|| self.reader.searcher().search(&*query, &collector));
+        catch_unwind(found).unwrap_or_else(|_| Err(unreadable()))
     }
 
     fn query(&self, lookup: &Lookup) -> Box<dyn Query> {
@@ -288,6 +353,10 @@ impl std::fmt::Debug for Index {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Index").field("mark", &self.mark()).finish_non_exhaustive()
     }
+}
+
+fn unreadable() -> IndexError {
+    IndexError::SystemError("it cannot be read".to_owned())
 }
 
 fn schema() -> (Schema, Fields) {

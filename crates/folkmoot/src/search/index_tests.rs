@@ -99,9 +99,53 @@ fn an_index_of_which_the_disk_has_spoilt_a_file_is_made_anew() {
             std::fs::write(&file, bytes).unwrap();
         }
         let index = scratch.open();
-        assert_eq!(index.mark(), Lsn(0), "{kind}");
+        if index.mark() > Lsn(0) {
+            // A start does not read all of it. Who does sees that, whatever is written meanwhile.
+            assert!(!index.is_checked(), "{kind}");
+            let _ = index.add(&[change(51, Some("merged"), true)]);
+            assert!(index.check().is_err(), "{kind}");
+            index.clear().unwrap();
+        }
+        assert_eq!((index.mark(), index.is_checked()), (Lsn(0), true), "{kind}");
         assert_eq!(found(&index, "word7"), [0; 0], "{kind}");
+        index.add(&[change(7, Some("word7"), true)]).unwrap();
+        index.commit(Lsn(7)).unwrap();
+        assert_eq!(found(&index, "word7"), [7], "{kind}");
+        drop(index);
+        let index = scratch.open();
+        index.check().unwrap();
+        assert_eq!((index.mark(), found(&index, "word7")), (Lsn(7), vec![7]), "{kind}");
     }
+}
+
+#[test]
+fn an_index_is_merged_once_it_is_checked_and_stays_whole_while_it_is_written_to() {
+    let scratch = Scratch::new("checked");
+    let fill = |index: &Index, seqs: Range<u64>| {
+        for seq in seqs {
+            index.add(&[change(seq, Some("word"), true)]).unwrap();
+            index.commit(Lsn(seq)).unwrap();
+        }
+    };
+    let segments = |index: &Index| index.index.searchable_segment_ids().unwrap().len();
+    fill(&scratch.open(), 1..3);
+    let index = scratch.open();
+    fill(&index, 3..16);
+    assert!(segments(&index) > 12, "it was merged before it was checked");
+    std::thread::scope(|scope| {
+        let checks = scope.spawn(|| (0..10).try_for_each(|_| index.check()));
+        for seq in 1..16 {
+            // Each leaves a segment of which nothing is left.
+            index.add(&[change(seq, Some("another"), false)]).unwrap();
+            index.commit(Lsn(16 + seq)).unwrap();
+        }
+        checks.join().unwrap().unwrap();
+    });
+    index.trust();
+    fill(&index, 100..110);
+    drop(index.writer.lock().take().map(IndexWriter::wait_merging_threads));
+    assert!(segments(&index) < 12, "it is not merged");
+    assert_eq!(found(&index, "another").len(), 15);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -102,6 +104,28 @@ fn a_backup_that_is_killed_leaves_nothing_that_looks_like_one_and_the_next_goes_
 }
 
 #[test]
+fn no_file_may_be_removed_from_the_beginning_of_a_backup_to_its_end() {
+    let scratch = Scratch::new();
+    let data = seeded(&scratch, 20_000);
+    let file = scratch.path().join("monday");
+    let lock = data.join("attachments/lock");
+    let open = || File::options().create(true).append(true).open(&lock).unwrap();
+    std::fs::create_dir_all(lock.parent().unwrap()).unwrap();
+    drop(open());
+    let mut backup = folkmoot(&data, &["backup", text(&file)]).spawn().unwrap();
+    let (begun, mut kept) = (file.with_extension("unfinished"), 0);
+    while backup.try_wait().unwrap().is_none() {
+        // As a sweep does. It ends before the next look.
+        if begun.exists() && open().try_lock().is_ok() {
+            assert!(file.exists(), "a file could be removed amid a backup");
+            break;
+        }
+        kept += u32::from(begun.exists());
+    }
+    assert!(backup.wait().unwrap().success() && kept > 0, "{kept}");
+}
+
+#[test]
 fn two_backups_into_one_file_do_not_meet() {
     let scratch = Scratch::new();
     let data = seeded(&scratch, 60_000);
@@ -114,39 +138,83 @@ fn two_backups_into_one_file_do_not_meet() {
     done(folkmoot(&scratch.path().join("other"), &["restore", text(&file)]));
 }
 
+/// A pipe at that path, in the place of what may be there.
+fn make_pipe(path: &Path) {
+    let fresh = path.with_extension("fresh");
+    let made = Command::new("mkfifo").arg(&fresh).status().unwrap();
+    assert!(made.success(), "mkfifo: {made}");
+    std::fs::rename(&fresh, path).unwrap();
+}
+
+/// Opens a pipe that another process reads; returns once it does.
+fn into_pipe(path: &Path) -> File {
+    std::fs::OpenOptions::new().write(true).open(path).unwrap()
+}
+
+/// Kills a restore that has checked a whole backup, and was given this much of it to write.
+fn kill_amid_restore(other: &Path, backup: &[u8], given: usize) {
+    let pipe = other.with_extension("pipe");
+    make_pipe(&pipe);
+    let mut command = folkmoot(other, &["restore", text(&pipe)]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut checks = into_pipe(&pipe);
+    // Before it comes to its end: the second reading has a pipe of its own.
+    make_pipe(&pipe);
+    checks.write_all(backup).unwrap();
+    drop(checks);
+    let mut writes = into_pipe(&pipe);
+    writes.write_all(&backup[..given]).unwrap();
+    let until = Instant::now() + Duration::from_secs(30);
+    while given > 0 && names(&other.join("log")).is_empty() {
+        assert!(Instant::now() < until, "it does not begin to write");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    end(&mut child);
+}
+
+/// Kills a restore as soon as there is a file of that name.
+fn kill_restore_at(other: &Path, backup: &Path, name: &str) {
+    let mut command = folkmoot(other, &["restore", text(backup)]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !other.join(name).exists() && child.try_wait().unwrap().is_none() {
+        std::hint::spin_loop();
+    }
+    end(&mut child);
+}
+
+/// What a killed restore has left is no server's, and is taken by the next restore, once.
+fn is_begun_anew(other: &Path, backup: &Path) {
+    if !other.join("VERSION").exists() {
+        let refusal = ["neither empty nor a data directory"];
+        refused(&folkmoot(other, &["retention"]).output().unwrap(), &refusal);
+        done(folkmoot(other, &["restore", text(backup)]));
+    }
+    let checked = done(folkmoot(other, &["check"]));
+    assert!(checked.contains("20000 messages in 1 rooms"), "{checked}");
+    refused(&folkmoot(other, &["restore", text(backup)]).output().unwrap(), &["is not empty"]);
+}
+
 #[test]
 fn a_restore_that_is_killed_is_begun_anew_by_the_next_and_no_server_takes_what_it_left() {
     let scratch = Scratch::new();
-    let data = seeded(&scratch, 60_000);
+    let data = seeded(&scratch, 20_000);
     let file = scratch.path().join("monday");
     done(folkmoot(&data, &["backup", text(&file)]));
-    let at = |name: &str| scratch.path().join(name);
-    let began = Instant::now();
-    done(folkmoot(&at("first"), &["restore", text(&file)]));
-    let takes = began.elapsed();
-    let (mut killed, mut half) = (0, 0);
-    // Later ones may take longer than the first: until one is killed with a part in its place.
-    for kill in 1..=3 * KILLS {
-        if kill > KILLS && half > 0 {
-            break;
-        }
-        let other = at(&format!("killed{kill}"));
-        let wait = takes * kill / (KILLS + 1);
-        killed += u32::from(kill_after(folkmoot(&other, &["restore", text(&file)]), wait));
-        if !names(&other).is_empty() && !other.join("VERSION").exists() {
-            half += 1;
-            let refusal = ["neither empty nor a data directory"];
-            refused(&folkmoot(&other, &["retention"]).output().unwrap(), &refusal);
-        }
-        if !other.join("VERSION").exists() {
-            done(folkmoot(&other, &["restore", text(&file)]));
-        }
-        let checked = done(folkmoot(&other, &["check"]));
-        assert!(checked.contains("60000 messages in 1 rooms"), "{checked}");
-        refused(&folkmoot(&other, &["restore", text(&file)]).output().unwrap(), &["is not empty"]);
+    let backup = std::fs::read(&file).unwrap();
+    for kill in 0..KILLS as usize {
+        let other = scratch.path().join(format!("killed{kill}"));
+        kill_amid_restore(&other, &backup, backup.len() * kill / KILLS as usize);
+        assert!(!other.join("VERSION").exists(), "it was given a part and has a whole");
+        assert!(other.join("RESTORING").exists(), "it has not begun");
+        is_begun_anew(&other, &file);
         std::fs::remove_dir_all(&other).unwrap();
     }
-    assert!(killed > 0 && half > 0, "{killed} were killed amid their work, {half} left a part");
+    for name in ["lock", "RESTORING", "log", "folkmoot.sqlite", "VERSION"] {
+        let other = scratch.path().join(format!("killed-{name}"));
+        kill_restore_at(&other, &file, name);
+        is_begun_anew(&other, &file);
+        std::fs::remove_dir_all(&other).unwrap();
+    }
 }
 
 /// A settings file for a server with its files outside its data directory.

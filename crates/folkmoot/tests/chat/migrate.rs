@@ -205,3 +205,40 @@ async fn a_migration_never_touches_what_is_served_or_full_or_of_a_later_version(
     std::fs::write(data.join("VERSION"), "9\n").unwrap();
     refused(&migrate(&elsewhere, &from, &other), &["format 9"]);
 }
+
+/// Both at once, into one store that is empty; how many went through.
+fn migrate_both(scratch: &Scratch, from: &[std::path::PathBuf; 2], to: &str) -> usize {
+    let begin = |(number, from): (usize, &std::path::PathBuf)| {
+        let files = scratch.path().join(format!("files{number}"));
+        let mut command = folkmoot(&files, &["migrate", text(from), to]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let begun: Vec<_> = from.iter().enumerate().map(begin).collect();
+    let ended = begun.into_iter().map(|child| child.wait_with_output().unwrap());
+    let (through, refusals): (Vec<_>, Vec<_>) = ended.partition(|output| output.status.success());
+    for output in refusals {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let words = ["is in use by", "is not empty", "another store", "other"];
+        assert!(words.iter().any(|word| said.contains(word)), "{said}");
+    }
+    through.len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_migrations_into_one_store_do_not_meet() {
+    let scratch = Scratch::new();
+    let from = ["one", "other"].map(|name| scratch.path().join(name));
+    for from in &from {
+        let seed = ["seed", "--users", "50", "--room", "50:2000"];
+        assert!(folkmoot(from, &seed).output().unwrap().status.success());
+    }
+    let target = scratch.path().join("target");
+    for _ in 0..3 {
+        assert_eq!(migrate_both(&scratch, &from, text(&target)), 1);
+        let checked = folkmoot(&target, &["check"]).output().unwrap();
+        assert!(String::from_utf8_lossy(&checked.stdout).contains("2000 messages in 1 rooms"));
+        std::fs::remove_dir_all(&target).unwrap();
+    }
+    let database = new_database().await.to_string();
+    assert_eq!(migrate_both(&scratch, &from, &database), 1);
+}

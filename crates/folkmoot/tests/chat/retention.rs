@@ -104,6 +104,63 @@ async fn what_is_kept_no_longer_is_gone_from_everywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn threads_pins_and_saved_messages_go_on_with_what_is_kept() {
+    let mut server = Server::start().await;
+    let admin = Account::of(&server.set_up("anna").await);
+    let mut anna = server.connect(&admin).await;
+    let room = anna.create_room("Tea").await;
+    for seq in 1..=6_u64 {
+        let mut said =
+            json!({"room": room, "key": format!("t{seq}"), "body": format!("cup {seq}")});
+        if seq > 1 {
+            said["reply_to"] = json!(if seq == 6 { 2 } else { seq - 1 });
+        }
+        anna.call("message.send", said).await;
+    }
+    for seq in 1..=6 {
+        let on = json!({"room": room, "seq": seq, "on": true});
+        anna.call("message.pin", on.clone()).await;
+        anna.call("message.save", on).await;
+    }
+    keep(&server, &admin, &room, 3).await;
+    for _ in 0..2 {
+        let mut anna = server.connect(&admin).await;
+        let (page, saved) = (json!({"room": room}), json!({}));
+        let of = |list: &Value| -> Vec<u64> {
+            let list = list.as_array().expect("a list").iter();
+            list.map(|it| it["message"]["seq"].as_u64().expect("a number")).collect()
+        };
+        let sorted = |mut seqs: Vec<u64>| {
+            seqs.sort_unstable();
+            seqs
+        };
+        let pins = anna.call("room.pins", page.clone()).await;
+        assert_eq!(sorted(of(&pins["pins"])), [4, 5, 6], "{pins}");
+        let list = anna.call("saved.list", saved.clone()).await;
+        assert_eq!(sorted(of(&list["saved"])), [4, 5, 6], "{list}");
+        let marks = anna.call("saved.marks", saved).await;
+        assert_eq!(marks["rooms"][&room], json!([4, 5, 6]));
+        let thread = anna.call("message.thread", json!({"room": room, "seq": 4})).await;
+        assert_eq!(seqs(&thread), [4, 5], "what answers what is gone is another thread");
+        let gone = anna.call("message.thread", json!({"room": room, "seq": 2})).await;
+        assert_eq!(seqs(&gone), [0; 0], "it is as if it had never been");
+        let history = anna.call("history.get", page).await;
+        assert_eq!(seqs(&history), [4, 5, 6]);
+        let text = history.to_string() + &thread.to_string() + &pins.to_string();
+        assert!(!["cup 1", "cup 2", "cup 3"].iter().any(|cup| text.contains(cup)), "{text}");
+        let again = json!({"room": room, "seq": 2, "on": false});
+        assert_eq!(anna.fail("message.pin", again).await.code, 404);
+        let found = anna.call("search", json!({"query": "cup"})).await["hits"].clone();
+        let found = found.as_array().expect("hits").len();
+        assert_eq!(found, 3);
+        drop(anna);
+        server.restart().await;
+    }
+    server.stop().await;
+    is_whole(&server.data());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_reads_history_meanwhile_gets_pages_without_holes() {
     let server = Server::start().await;
     let admin = Account::of(&server.set_up("anna").await);

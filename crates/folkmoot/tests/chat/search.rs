@@ -1,5 +1,7 @@
 //! Searching: everything one may read and nothing else, whatever happens to the index.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::support::{Client, Server};
@@ -15,9 +17,14 @@ fn seqs(page: &Value) -> Vec<u64> {
     hits.iter().map(|hit| hit["seq"].as_u64().expect("a number")).collect()
 }
 
+/// The same of an answer that may be an error, or of an index that is behind.
+fn seqs_of(page: Option<Value>) -> Vec<u64> {
+    page.filter(|page| page["behind"].is_null()).map(|page| seqs(&page)).unwrap_or_default()
+}
+
 /// Asks until the index has looked at everything, as it may not have right after a start.
 async fn find_all(client: &mut Client, query: &str) -> Vec<u64> {
-    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     loop {
         let page = client.call("search", json!({"query": query})).await;
         if page["behind"].is_null() {
@@ -246,6 +253,36 @@ async fn an_index_that_is_lost_comes_back_whole() {
     let mut anna = server.connect(&account).await;
     assert_eq!(find_all(&mut anna, "tea").await, before);
     assert_eq!(find_all(&mut anna, "coffee").await, [4]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_is_found_spoilt_after_the_start_is_made_anew_by_itself() {
+    let mut server = Server::start().await;
+    let account = server.sign_up("anna").await;
+    let mut anna = server.connect(&account).await;
+    let room = anna.create_room("Tea").await;
+    for n in 1..=40 {
+        anna.say(&room, &n.to_string(), &format!("tea number {n}")).await;
+    }
+    let before = find(&mut anna, "tea").await;
+    assert_eq!(before.len(), 40);
+    server.stop().await;
+    let files = std::fs::read_dir(server.data().join("search")).expect("it is there");
+    let files = files.map(|file| file.expect("it is listed").path());
+    for file in files.filter(|file| file.extension().is_some_and(|it| it == "fast")) {
+        let mut bytes = std::fs::read(&file).expect("it can be read");
+        bytes[2..12].iter_mut().for_each(|byte| *byte ^= 0x15);
+        std::fs::write(&file, bytes).expect("it can be written");
+    }
+    server.restart().await;
+    let mut anna = server.connect(&account).await;
+    let whole = async {
+        while seqs_of(anna.rpc("search", json!({"query": "tea"})).await.ok()) != before {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), whole).await.expect("it is never made anew");
+    assert_eq!(find_all(&mut anna, "tea").await, before);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -93,6 +93,20 @@ fn what_was_replaced_or_cancelled_on_its_way_is_not_taken() {
 }
 
 #[test]
+fn what_was_replaced_and_sent_again_meanwhile_is_not_taken_by_the_first_answer() {
+    let mut agenda = Agenda::default();
+    agenda.put(letter("@tea", "owner", 1));
+    let first = take(&mut agenda, 1, 9).remove(0);
+    let cron = Some("* * * * *".to_owned());
+    agenda.put(Delivery { cron, ..letter("@tea", "owner", 2) });
+    let second = take(&mut agenda, 2, 9).remove(0);
+    assert_eq!(agenda.taken(first.mark, Timestamp(3)).next, None);
+    assert_eq!((agenda.on_the_way(), agenda.len()), (1, 1));
+    assert_eq!(agenda.taken(second.mark, Timestamp(3)).next, Some(Timestamp(60_000)));
+    assert_eq!((agenda.on_the_way(), agenda.len()), (0, 1));
+}
+
+#[test]
 fn a_cron_delivery_is_another_request_each_time_and_skips_what_was_missed() {
     let mut agenda = Agenda::default();
     let cron = Some("* * * * *".to_owned());
