@@ -4,6 +4,7 @@
 use std::pin::pin;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, SystemTime};
 
 use crate::support::proxy::Proxy;
@@ -554,4 +555,74 @@ async fn an_actor_whose_mailbox_stays_full_holds_up_nothing_else_of_its_client()
         let told = std::mem::take(&mut *scene.told.lock());
         assert!(told.into_iter().eq(0..MESSAGES), "in their order");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn six_actors_that_take_nothing_hold_up_nothing_else_of_their_client() {
+    const MESSAGES: usize = 300;
+    let scene = Scene::new(&["one", "two"]).await;
+    let client = scene.client(&[Capability::Look, Capability::Talk]).await;
+    let keys: Vec<_> = (0..6).map(|n| format!("clogged-{n}")).collect();
+    let mut telling = Vec::new();
+    for key in &keys {
+        let clogged = client.get::<Clogged>(key.as_str()).expect("it may");
+        telling.push(tokio::spawn(async move {
+            for n in 0..MESSAGES as u64 {
+                let told = clogged.take(n).timeout(PATIENCE).tell();
+                told.await.expect("there is room in time");
+            }
+        }));
+        let waits = async {
+            while scene.waiting(key) == 0 {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, waits).await.expect("it is told");
+        // As many as may be under way are.
+        sleep(Duration::from_millis(100)).await;
+    }
+    for other in 0..8 {
+        let tally = client.get::<Tally>(format!("{other}")).expect("it may");
+        tally.sum().timeout(PATIENCE).await.expect("it is not held up");
+    }
+    scene.let_in.add_permits(keys.len() * MESSAGES);
+    for telling in telling {
+        telling.await.expect("all were taken");
+    }
+}
+
+/// Counts by its own references.
+struct Listed;
+
+impl Wake for Listed {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_given_up_waiting_for_room_is_forgotten_after_a_while() {
+    let mut scene = Scene::new(&["one"]).await;
+    let client = scene.client(&[Capability::Talk]).await;
+    let tally = client.get::<Tally>("a").expect("it may");
+    let listed = Arc::new(Listed);
+    let waker = Waker::from(listed.clone());
+    // With nobody to send to, the first wait for a connection and the others for room.
+    scene.nodes.clear();
+    let waits = async {
+        loop {
+            let mut told = pin!(tally.add(1).timeout(PATIENCE).tell());
+            if told.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+                return;
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(PATIENCE, waits).await.expect("there is no room in the end");
+    drop(waker);
+    assert!(Arc::strong_count(&listed) > 1, "it waits");
+    let forgotten = async {
+        while Arc::strong_count(&listed) > 1 {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(PATIENCE, forgotten).await.expect("it has given up");
 }
