@@ -429,6 +429,32 @@ async fn a_client_whose_node_dies_goes_on_by_another_one_that_it_was_not_told_of
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_may_only_talk_goes_on_while_all_nodes_are_replaced() {
+    let mut scene = Scene::new(&["one"]).await;
+    let client = scene.client(&[Capability::Talk]).await;
+    let tally = client.get::<Tally>("a").expect("it may talk");
+    tally.add(1).await.expect("it is there");
+    for next in ["two", "three", "four"] {
+        scene.join(next).await;
+        let (former, _) = scene.nodes.remove(0);
+        former.leave(PATIENCE).await;
+        drop(former);
+        let answered = async {
+            loop {
+                match tally.sum().timeout(PATIENCE).await {
+                    Ok(_) => return,
+                    Err(AskError::NodeLost(_)) => sleep(Duration::from_millis(20)).await,
+                    Err(why) => panic!("{next}: {why}"),
+                }
+            }
+        };
+        timeout(PATIENCE, answered).await.expect("the next one answers");
+    }
+    let refused = client.view().await.map(drop);
+    assert_eq!(refused, Err(ClientError::NotAllowed(Capability::Look)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reply_that_is_too_long_for_a_client_fails_its_ask_and_no_other() {
     let scene = Scene::new(&["one"]).await;
     let client = scene.client(&[Capability::Talk]).await;
