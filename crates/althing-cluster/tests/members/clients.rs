@@ -370,6 +370,36 @@ async fn a_node_is_drained_while_a_client_asks_through_it_and_no_ask_fails() {
     assert!(complained(&no).contains("no other node takes"), "{no:?}");
 }
 
+/// Neither has anybody to give its actors to until a third one comes; or one of them is asked before
+/// the other and gives them to that one, which hears that there is nobody else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_that_are_drained_at_once_serve_until_another_one_takes_all() {
+    let mut scene = Scene::new(&["one", "two"]).await;
+    let client = Arc::new(scene.client(&Capability::ALL).await);
+    scene.settled(&client).await;
+    let drains = ["one", "two"].map(|name| {
+        let client = client.clone();
+        tokio::spawn(async move { client.drain(name, PATIENCE).await })
+    });
+    let ask_all = async || {
+        for n in 0..40 {
+            let tally = client.get::<Tally>(format!("{n}")).expect("it may talk");
+            tally.sum().timeout(PATIENCE).await.expect("no ask fails");
+        }
+    };
+    ask_all().await;
+    scene.join("three").await;
+    let mut drained = 0;
+    for drain in drains {
+        match drain.await.expect("no panic") {
+            Ok(()) => drained += 1,
+            Err(why) => assert_eq!(why, ClientError::NobodyElse),
+        }
+    }
+    assert!(drained > 0, "somebody takes all");
+    ask_all().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_asks_about_one_node_does_not_wait_for_another_that_hangs() {
     let proxy = Proxy::new().await;
