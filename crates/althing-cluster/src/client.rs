@@ -9,6 +9,7 @@ pub(crate) mod protocol;
 mod seen;
 #[cfg(test)]
 mod tests;
+mod under_way;
 mod way;
 
 use std::collections::HashMap;
@@ -29,6 +30,7 @@ use crate::label;
 use crate::member::{FRAME_LEN_MAX_DEFAULT, View};
 use crate::tls::{Guard, Tls};
 use crate::transport::Whom;
+use crate::waiters;
 
 /// How long `connect` tries by default.
 const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
@@ -177,7 +179,11 @@ impl Client {
         let connection = Arc::new(connection);
         way.connected(&connection);
         let keep = keep(guard.clone(), config.clone(), known, way.clone(), connection);
-        let keeping = tokio::spawn(keep).abort_handle();
+        let waits = way.clone();
+        let keeping = tokio::spawn(async move {
+            tokio::join!(keep, waiters::look_again(|| waits.wake_senders()));
+        });
+        let keeping = keeping.abort_handle();
         Ok(Self { guard, config, way, node, others: Mutex::default(), keeping })
     }
 

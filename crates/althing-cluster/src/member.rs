@@ -50,6 +50,7 @@ use crate::link::accept::{self, Peer};
 use crate::record::check_len;
 use crate::tls::{self, Guard, Refusals};
 use crate::transport;
+use crate::waiters;
 use crate::worker::Worker;
 
 /// What a node may do at present.
@@ -230,6 +231,8 @@ impl Member {
             self.worker.spawn(keeper::keep(self.shared.clone()));
             self.worker.spawn(keeper::watch_lease(self.shared.clone()));
             self.worker.spawn(tls::look_on(self.shared.guard.clone()));
+            let shared = self.shared.clone();
+            self.worker.spawn(waiters::look_again(move || shared.wake_senders()));
         }
         let mut state = self.shared.state.subscribe();
         let joined = state.wait_for(|state| *state != State::Joining);

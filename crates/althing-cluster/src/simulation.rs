@@ -62,6 +62,35 @@ fn no_bucket_has_two_owners_though_nodes_are_killed_paused_and_cut_off() {
         apart: true,
         leaders_change: true,
         clocks_jump: true,
+        upheavals: false,
+    });
+}
+
+#[test]
+fn nothing_is_lost_while_many_nodes_leave_at_once_or_are_drained_and_actors_take_long_to_stop() {
+    sweep(Faults {
+        joins_and_leaves: true,
+        cuts: true,
+        pauses_ms: 1_000,
+        apart: true,
+        leaders_change: true,
+        upheavals: true,
+        ..Faults::default()
+    });
+}
+
+#[test]
+fn no_bucket_has_two_owners_though_all_faults_meet_nodes_that_leave_many_at_once() {
+    sweep(Faults {
+        joins_and_leaves: true,
+        cuts: true,
+        pauses_ms: 20_000,
+        kills: true,
+        partitions: true,
+        apart: true,
+        leaders_change: true,
+        clocks_jump: true,
+        upheavals: true,
     });
 }
 

@@ -3,6 +3,13 @@
 use std::collections::HashSet;
 use std::ptr;
 use std::task::Waker;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+/// How often all who wait look again by themselves. Nobody says that it has given up; it is forgotten
+/// then, so that those that ask in vain for hours are not remembered for hours.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// Tasks that are woken together.
 #[derive(Default)]
@@ -23,6 +30,14 @@ impl Waiters {
     pub(crate) fn take(&mut self) -> Vec<Waker> {
         self.known.clear();
         std::mem::take(&mut self.wakers)
+    }
+}
+
+/// Has all who wait be woken now and then, for ever.
+pub(crate) async fn look_again(wake: impl Fn()) {
+    loop {
+        sleep(LOOK_EVERY).await;
+        wake();
     }
 }
 

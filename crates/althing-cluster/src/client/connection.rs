@@ -17,6 +17,7 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::protocol::{Answer, Answered, Asked, No, Question, Sight};
+use super::under_way::UnderWay;
 use super::{ClientConfig, ClientError};
 use crate::capability::Capability;
 use crate::link::dial::{PING_EVERY, SILENCE_MAX};
@@ -26,13 +27,6 @@ use crate::protocol::{
 };
 use crate::tls::Guard;
 use crate::transport::{self, GREETING_TIMEOUT, Whom};
-use crate::waiters::Waiters;
-
-/// Messages under way from which on senders wait; fewer than a node reads ahead.
-const UNTAKEN_MAX: usize = 512;
-
-/// As `UNTAKEN_MAX`, to one actor: one that takes nothing leaves room for others.
-const UNTAKEN_BY_ONE_MAX: usize = 256;
 
 /// An answer begins with its number, which has a byte before it and ten at most.
 const HEAD_LEN: usize = 11;
@@ -60,11 +54,7 @@ struct Shared {
 struct State {
     last: u64,
     waiting: HashMap<u64, Waiting>,
-    messages: usize,
-    /// Of these, by actor.
-    by_actor: HashMap<ActorId, usize>,
-    /// Senders that wait for room.
-    wakers: Waiters,
+    under_way: UnderWay,
     has_ended: bool,
 }
 
@@ -190,7 +180,7 @@ impl Connection {
             return Err(Unsent::TooLong(reply, AskError::NotUnderstood(to, why)));
         }
         state.last = number;
-        state.send(&to);
+        state.under_way.add(&to);
         state.waiting.insert(number, Waiting::Message { to, reply });
         // Under the lock: the order of numbers is that of the wire.
         _ = self.shared.outgoing.send(bytes);
@@ -201,12 +191,17 @@ impl Connection {
     pub(super) fn is_crowded(&self, to: &ActorId, waker: &Waker) -> bool {
         let mut state = self.shared.state.lock();
         // Nobody is woken any more after its end.
-        let is_full = state.messages >= UNTAKEN_MAX || state.to_one(to) >= UNTAKEN_BY_ONE_MAX;
-        let is_crowded = is_full && !state.has_ended;
+        let is_crowded = !state.under_way.has_room(to) && !state.has_ended;
         if is_crowded {
-            state.wakers.add(waker);
+            state.under_way.wait(to, waker);
         }
         is_crowded
+    }
+
+    /// Has senders that wait for room look again.
+    pub(super) fn wake_senders(&self) {
+        let waiting = self.shared.state.lock().under_way.take_waiters();
+        waiting.into_iter().for_each(Waker::wake);
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -236,29 +231,6 @@ impl Connection {
         let mut bytes = Vec::new();
         append_framed(&Asked { number, question }, &mut bytes);
         _ = self.shared.outgoing.send(bytes);
-    }
-}
-
-impl State {
-    fn to_one(&self, to: &ActorId) -> usize {
-        self.by_actor.get(to).copied().unwrap_or_default()
-    }
-
-    fn send(&mut self, to: &ActorId) {
-        self.messages += 1;
-        *self.by_actor.entry(to.clone()).or_default() += 1;
-    }
-
-    /// A message is under way no more; returns the senders that look again.
-    fn took(&mut self, to: &ActorId) -> Vec<Waker> {
-        let left = self.to_one(to).saturating_sub(1);
-        self.messages -= 1;
-        match self.by_actor.get_mut(to) {
-            Some(messages) if left > 0 => *messages = left,
-            _ => _ = self.by_actor.remove(to),
-        }
-        let has_room = self.messages == UNTAKEN_MAX - 1 || left == UNTAKEN_BY_ONE_MAX - 1;
-        if has_room { self.wakers.take() } else { Vec::new() }
     }
 }
 
@@ -294,7 +266,7 @@ impl Drop for Ends {
         let (waiting, wakers) = {
             let mut state = self.0.state.lock();
             state.has_ended = true;
-            (std::mem::take(&mut state.waiting), state.wakers.take())
+            (std::mem::take(&mut state.waiting), state.under_way.take_waiters())
         };
         self.0.ended.send_if_modified(|why| {
             let is_news = why.is_none();
@@ -375,7 +347,7 @@ fn take(shared: &Shared, number: u64, answer: Answer) {
         }
         let waiting = state.waiting.remove(&number);
         let wakers = match &waiting {
-            Some(Waiting::Message { to, .. }) => state.took(to),
+            Some(Waiting::Message { to, .. }) => state.under_way.took(to),
             _ => Vec::new(),
         };
         (waiting, wakers)
@@ -403,7 +375,11 @@ mod tests {
     #[tokio::test]
     async fn a_connection_that_has_ended_keeps_no_sender_waiting() {
         let (outgoing, _questions) = unbounded_channel();
-        let state = State { messages: UNTAKEN_MAX, ..State::default() };
+        let to = ActorId::named("test.echo", "a");
+        let mut state = State::default();
+        while state.under_way.has_room(&to) {
+            state.under_way.add(&to);
+        }
         let ended = watch::Sender::new(None);
         let shared = Arc::new(Shared { state: Mutex::new(state), outgoing, ended });
         let connection = Connection {
@@ -414,28 +390,9 @@ mod tests {
             shared: shared.clone(),
             task: tokio::spawn(async {}).abort_handle(),
         };
-        let to = ActorId::named("test.echo", "a");
         assert!(connection.is_crowded(&to, Waker::noop()), "messages are under way");
         drop(Ends(shared));
         // One that had looked whether it has ended just before that.
         assert!(!connection.is_crowded(&to, Waker::noop()), "nobody would wake it");
-    }
-
-    #[test]
-    fn who_waits_for_another_actor_than_the_one_that_takes_nothing_goes_on() {
-        let [clogged, other] = ["a", "b"].map(|key| ActorId::named("test.echo", key));
-        let mut state = State::default();
-        (0..UNTAKEN_MAX).for_each(|_| state.send(&clogged));
-        state.send(&other);
-        assert!(state.took(&other).is_empty(), "nobody waits");
-        state.wakers.add(Waker::noop());
-        assert_eq!(state.took(&clogged).len(), 1, "there is room for one to somebody else");
-        while state.to_one(&clogged) > UNTAKEN_BY_ONE_MAX {
-            assert!(state.took(&clogged).is_empty());
-        }
-        state.wakers.add(Waker::noop());
-        assert_eq!(state.took(&clogged).len(), 1, "there is room for one to it");
-        (1..UNTAKEN_BY_ONE_MAX).for_each(|_| drop(state.took(&clogged)));
-        assert!(state.by_actor.is_empty(), "no actor is remembered");
     }
 }

@@ -98,7 +98,7 @@ pub(crate) struct Sight {
 }
 
 /// `Neighbour`.
-#[derive(Clone, Debug, Wire)]
+#[derive(Clone, Debug, Default, Wire)]
 pub(crate) struct SeenNode {
     pub(crate) name: String,
     pub(crate) incarnation: u64,
@@ -110,6 +110,14 @@ pub(crate) struct SeenNode {
     pub(crate) is_guest: bool,
     /// Empty of a node of a version without labels.
     pub(crate) labels: Vec<String>,
+}
+
+impl Sight {
+    /// Where nodes are, and nothing else of them.
+    pub(crate) fn addresses(self) -> Self {
+        let only = |seen: SeenNode| SeenNode { address: seen.address, ..SeenNode::default() };
+        Self { number: self.number, members: self.members.into_iter().map(only).collect() }
+    }
 }
 
 impl From<View> for Sight {

@@ -72,6 +72,18 @@ impl Way {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// Has senders that wait look again.
+    pub(super) fn wake_senders(&self) {
+        let (waiting, connection) = {
+            let mut line = self.line.lock();
+            (line.wakers.take(), line.connection.clone())
+        };
+        waiting.into_iter().for_each(Waker::wake);
+        if let Some(connection) = connection {
+            connection.wake_senders();
+        }
+    }
+
     fn pass(&self, packed: Packed, reply: Option<Reply>) {
         let mut line = self.line.lock();
         if line.is_closed {

@@ -6,6 +6,7 @@
 //! of the connection, and what an actor answers leaves only while the node has its lease.
 
 mod lines;
+mod news;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use super::{MoveError, Shared, moves};
 use crate::bucket::bucket_of;
 use crate::capability::Capability;
 use crate::client::protocol::{
-    Answer, Answered, Asked, Condition, No, Question, Seen, Sight, Whereabouts,
+    Answer, Answered, Asked, Condition, No, Question, Seen, Whereabouts,
 };
 use crate::link::dial::{PING_EVERY, SILENCE_MAX};
 use crate::protocol::{self, Broken, Greeting, Packed, Welcome, append_framed, read, write};
@@ -154,15 +155,15 @@ async fn hear(on: &Conversation, mut from: impl AsyncRead + Unpin) -> Result<(),
         if matches!(question, Question::Ping) {
             continue;
         }
-        let missing = question
-            .needs()
-            .filter(|needed| !on.capabilities.iter().any(|may| may.includes(*needed)));
+        let missing = question.needs().filter(|needed| !on.may(*needed));
         match (question, missing) {
             (Question::Message(packed), missing) => on.pass(number, *packed, permit, missing).await,
+            (Question::Changes, _) if on.may(Capability::Look) || on.may(Capability::Talk) => {
+                on.tell_changes(number, permit);
+            }
             (_, Some(missing)) => {
                 on.say(number, Answer::Refused(No::Capability(missing)), permit);
             }
-            (Question::Changes, None) => on.tell_changes(number, permit),
             (question, None) => {
                 let on = on.clone();
                 tokio::spawn(async move {
@@ -217,6 +218,10 @@ async fn tell(
 }
 
 impl Conversation {
+    fn may(&self, capability: Capability) -> bool {
+        self.capabilities.iter().any(|may| may.includes(capability))
+    }
+
     fn say(&self, number: u64, answer: Answer, room: OwnedSemaphorePermit) {
         // Nobody listens when this fails.
         _ = self.answers.send((Answered { number, answer }, room));
@@ -266,33 +271,6 @@ impl Conversation {
             }
         };
         self.in_line(to, Box::pin(handing_over)).await;
-    }
-
-    /// Tells the view now and at each change, until the client goes.
-    fn tell_changes(&self, number: u64, room: OwnedSemaphorePermit) {
-        let on = self.clone();
-        tokio::spawn(async move {
-            let mut views = on.shared.view.subscribe();
-            let gone = on.answers.clone();
-            // The room stays taken for as long as there is something to tell.
-            let each = Arc::new(Semaphore::new(1));
-            let tell = async {
-                loop {
-                    let Ok(turn) = each.clone().acquire_owned().await else { return };
-                    views.borrow_and_update();
-                    let view = Sight::from(on.shared.sight());
-                    on.say(number, Answer::View(view), turn);
-                    if views.changed().await.is_err() {
-                        return;
-                    }
-                }
-            };
-            tokio::select! {
-                () = tell => {}
-                () = gone.closed() => {}
-            }
-            drop(room);
-        });
     }
 
     async fn answer(&self, question: Question) -> Result<Answer, No> {

@@ -20,6 +20,9 @@ use crate::router::{Effect, Hop, Load, Router, Standing, Waited};
 /// Messages in a mailbox; few, so that it is full now and then.
 const MAILBOX_MAX: usize = 3;
 
+/// How long actors take to stop, at most.
+const STOPS_MS: u64 = 300;
+
 /// Candidates for being the authority.
 pub(super) const SEATS: usize = 3;
 
@@ -86,6 +89,10 @@ pub(super) struct Node {
     sent: BTreeMap<u32, u64>,
     pub(super) paused_until: u64,
     pub(super) leaves: bool,
+    /// It gives all away and stays.
+    pub(super) is_drained: bool,
+    /// How long its actors take to stop, at most.
+    pub(super) stops_ms: u64,
     /// The view with which it became a member.
     pub(super) since: u64,
     /// The latest view that it names when it asks to join.
@@ -125,6 +132,8 @@ impl Node {
             sent: BTreeMap::new(),
             paused_until: 0,
             leaves: false,
+            is_drained: false,
+            stops_ms: STOPS_MS,
             since: 0,
             known: 0,
             seeds: Seeds::new((0..SEATS).map(|seat| seat.to_string()).collect()),
@@ -369,6 +378,15 @@ impl Node {
         }
         self.unpark();
         ran
+    }
+
+    /// An actor that has nothing to do goes from memory.
+    pub(super) fn unload(&mut self, bucket: u32) {
+        let place = self.place(bucket);
+        if place.mailbox.is_empty() {
+            place.life = None;
+            self.relocate();
+        }
     }
 
     /// The actors of these buckets have stopped: what waited goes after them.

@@ -33,6 +33,9 @@ const END_MS: u64 = 150_000;
 /// Buckets that are sent to.
 const BUCKETS: u64 = 10;
 
+/// Per thousand looks of a node: how often it unloads an actor.
+const UNLOADED: u64 = 100;
+
 const TIMING: Timing = Timing { lease: LEASE_DEFAULT };
 
 #[derive(Debug)]
@@ -271,8 +274,9 @@ impl World {
     fn schedule(&mut self, me: u64) {
         let Some(node) = self.nodes.get_mut(&me) else { return };
         self.checks.refuses(&mut node.refused);
+        let stops_ms = node.stops_ms;
         for buckets in std::mem::take(&mut node.departing) {
-            let delay = 1 + self.draw(300);
+            let delay = 1 + self.draw(stops_ms);
             self.after(delay, Event::Departed { node: me, buckets });
         }
     }
@@ -303,10 +307,21 @@ impl World {
                 self.assert_lives_once(sent.bucket, me);
             }
             self.write(me);
+            if self.faults.upheavals && self.chance(UNLOADED) {
+                self.unload(me);
+            }
         }
         self.schedule(me);
         let delay = 5 + self.draw(20);
         self.after(delay, Event::Beat { node: me });
+    }
+
+    fn unload(&mut self, me: u64) {
+        let at = usize::try_from(self.draw(BUCKETS)).expect("small");
+        let bucket = self.buckets[at];
+        if let Some(node) = self.nodes.get_mut(&me) {
+            node.unload(bucket);
+        }
     }
 
     /// Nobody else runs what has just run on `me`.

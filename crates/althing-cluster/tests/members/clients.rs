@@ -4,6 +4,7 @@
 use std::pin::pin;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, SystemTime};
 
 use crate::support::proxy::Proxy;
@@ -369,6 +370,36 @@ async fn a_node_is_drained_while_a_client_asks_through_it_and_no_ask_fails() {
     assert!(complained(&no).contains("no other node takes"), "{no:?}");
 }
 
+/// Neither has anybody to give its actors to until a third one comes; or one of them is asked before
+/// the other and gives them to that one, which hears that there is nobody else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_that_are_drained_at_once_serve_until_another_one_takes_all() {
+    let mut scene = Scene::new(&["one", "two"]).await;
+    let client = Arc::new(scene.client(&Capability::ALL).await);
+    scene.settled(&client).await;
+    let drains = ["one", "two"].map(|name| {
+        let client = client.clone();
+        tokio::spawn(async move { client.drain(name, PATIENCE).await })
+    });
+    let ask_all = async || {
+        for n in 0..40 {
+            let tally = client.get::<Tally>(format!("{n}")).expect("it may talk");
+            tally.sum().timeout(PATIENCE).await.expect("no ask fails");
+        }
+    };
+    ask_all().await;
+    scene.join("three").await;
+    let mut drained = 0;
+    for drain in drains {
+        match drain.await.expect("no panic") {
+            Ok(()) => drained += 1,
+            Err(why) => assert_eq!(why, ClientError::NobodyElse),
+        }
+    }
+    assert!(drained > 0, "somebody takes all");
+    ask_all().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_asks_about_one_node_does_not_wait_for_another_that_hangs() {
     let proxy = Proxy::new().await;
@@ -425,6 +456,32 @@ async fn a_client_whose_node_dies_goes_on_by_another_one_that_it_was_not_told_of
     }
     let view = client.view().await.expect("it may look");
     assert!(view.members.iter().any(|node| node.name == "two"), "{view:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_may_only_talk_goes_on_while_all_nodes_are_replaced() {
+    let mut scene = Scene::new(&["one"]).await;
+    let client = scene.client(&[Capability::Talk]).await;
+    let tally = client.get::<Tally>("a").expect("it may talk");
+    tally.add(1).await.expect("it is there");
+    for next in ["two", "three", "four"] {
+        scene.join(next).await;
+        let (former, _) = scene.nodes.remove(0);
+        former.leave(PATIENCE).await;
+        drop(former);
+        let answered = async {
+            loop {
+                match tally.sum().timeout(PATIENCE).await {
+                    Ok(_) => return,
+                    Err(AskError::NodeLost(_)) => sleep(Duration::from_millis(20)).await,
+                    Err(why) => panic!("{next}: {why}"),
+                }
+            }
+        };
+        timeout(PATIENCE, answered).await.expect("the next one answers");
+    }
+    let refused = client.view().await.map(drop);
+    assert_eq!(refused, Err(ClientError::NotAllowed(Capability::Look)));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -554,4 +611,74 @@ async fn an_actor_whose_mailbox_stays_full_holds_up_nothing_else_of_its_client()
         let told = std::mem::take(&mut *scene.told.lock());
         assert!(told.into_iter().eq(0..MESSAGES), "in their order");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn six_actors_that_take_nothing_hold_up_nothing_else_of_their_client() {
+    const MESSAGES: usize = 300;
+    let scene = Scene::new(&["one", "two"]).await;
+    let client = scene.client(&[Capability::Look, Capability::Talk]).await;
+    let keys: Vec<_> = (0..6).map(|n| format!("clogged-{n}")).collect();
+    let mut telling = Vec::new();
+    for key in &keys {
+        let clogged = client.get::<Clogged>(key.as_str()).expect("it may");
+        telling.push(tokio::spawn(async move {
+            for n in 0..MESSAGES as u64 {
+                let told = clogged.take(n).timeout(PATIENCE).tell();
+                told.await.expect("there is room in time");
+            }
+        }));
+        let waits = async {
+            while scene.waiting(key) == 0 {
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, waits).await.expect("it is told");
+        // As many as may be under way are.
+        sleep(Duration::from_millis(100)).await;
+    }
+    for other in 0..8 {
+        let tally = client.get::<Tally>(format!("{other}")).expect("it may");
+        tally.sum().timeout(PATIENCE).await.expect("it is not held up");
+    }
+    scene.let_in.add_permits(keys.len() * MESSAGES);
+    for telling in telling {
+        telling.await.expect("all were taken");
+    }
+}
+
+/// Counts by its own references.
+struct Listed;
+
+impl Wake for Listed {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_given_up_waiting_for_room_is_forgotten_after_a_while() {
+    let mut scene = Scene::new(&["one"]).await;
+    let client = scene.client(&[Capability::Talk]).await;
+    let tally = client.get::<Tally>("a").expect("it may");
+    let listed = Arc::new(Listed);
+    let waker = Waker::from(listed.clone());
+    // With nobody to send to, the first wait for a connection and the others for room.
+    scene.nodes.clear();
+    let waits = async {
+        loop {
+            let mut told = pin!(tally.add(1).timeout(PATIENCE).tell());
+            if told.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+                return;
+            }
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(PATIENCE, waits).await.expect("there is no room in the end");
+    drop(waker);
+    assert!(Arc::strong_count(&listed) > 1, "it waits");
+    let forgotten = async {
+        while Arc::strong_count(&listed) > 1 {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(PATIENCE, forgotten).await.expect("it has given up");
 }

@@ -12,6 +12,7 @@ use crate::address::tie::TieNumber;
 use crate::mail::extras::System;
 use crate::mail::mailbox::Sent;
 use crate::node::shared::Node;
+use crate::remote::departure::forget_lost;
 use crate::remote::outgoing::ship_end;
 use crate::remote::parcel::Control;
 use crate::stop_reason::StopReason;
@@ -59,6 +60,8 @@ fn unwatch(place: &Arc<dyn AnyPlace>, node: Incarnation, number: u64) {
 }
 
 fn watch(place: &Arc<dyn AnyPlace>, (node, number): (Incarnation, u64), sleepers_too: bool) {
+    // One without a name hears of lost nodes by nothing else.
+    forget_lost(place);
     let mut inner = place.header().mailbox.lock();
     let has_ended = inner.has_ended();
     if !(has_ended || sleepers_too && inner.sleeps_now()) {
@@ -71,4 +74,52 @@ fn watch(place: &Arc<dyn AnyPlace>, (node, number): (Incarnation, u64), sleepers
     // Released before telling: the cluster is foreign.
     drop(inner);
     ship_end(place, [(node, number)], &reason);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll};
+
+    use super::*;
+    use crate::actor::Actor;
+    use crate::epoch::Epoch;
+    use crate::remote::cluster::{Cluster, Location};
+    use crate::remote::parcel::Parcel;
+
+    /// Has that other node only.
+    struct Only(Incarnation);
+
+    impl Cluster for Only {
+        fn locate(&self, _: &ActorId) -> Location {
+            Location::Here(Epoch(1))
+        }
+
+        fn poll_room(&self, _: &ActorId, _: &mut Context<'_>) -> Poll<()> {
+            Poll::Ready(())
+        }
+
+        fn send(&self, _: Parcel) {}
+
+        fn has(&self, node: Incarnation) -> bool {
+            node == self.0
+        }
+    }
+
+    struct Seen;
+
+    impl Actor for Seen {
+        const NAME: &'static str = "test.seen";
+    }
+
+    #[tokio::test]
+    async fn an_actor_without_a_name_forgets_lost_nodes_when_another_one_watches_it() {
+        let node = Node::builder("home").cluster(Arc::new(Only(Incarnation(1)))).build();
+        let seen = node.spawn(Seen);
+        let place = node.place_of(&seen.id()).expect("it is here");
+        (1..1_000).for_each(|other| watch(&place, (Incarnation(other), 1), false));
+        let inner = place.header().mailbox.lock();
+        let watching = inner.extras.as_ref().map(|extras| extras.nodes_watching.keys().copied());
+        let watching: Vec<_> = watching.into_iter().flatten().collect();
+        assert_eq!(watching, [Incarnation(1), Incarnation(999)], "the last one has just come");
+    }
 }

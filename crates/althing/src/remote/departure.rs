@@ -149,7 +149,7 @@ enum Relocated {
 }
 
 /// Takes nodes that are lost off the list of those that watch an actor.
-fn forget_lost(place: &Arc<dyn AnyPlace>) {
+pub(super) fn forget_lost(place: &Arc<dyn AnyPlace>) {
     let header = place.header();
     let Some(cluster) = &header.kind.node.cluster else { return };
     let nodes = header.mailbox.lock().extras.as_ref().map(|extras| extras.nodes_watching.clone());

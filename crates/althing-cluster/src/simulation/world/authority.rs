@@ -183,7 +183,7 @@ impl World {
         } else {
             let counter = node.lease.renew(clock);
             requests.push(Request::Renew { incarnation: me, counter, view, labels: None });
-            if node.leaves {
+            if node.leaves || node.is_drained {
                 requests.push(Request::Leave { incarnation: me });
             }
             if node.says_goodbye {

@@ -20,6 +20,9 @@ pub(in crate::simulation) struct Faults {
     pub(in crate::simulation) leaders_change: bool,
     /// The store's clock jumps, so that two candidates believe that they lead.
     pub(in crate::simulation) clocks_jump: bool,
+    /// Nodes leave many at once, the last ones too, or are drained and stay; actors take long to stop,
+    /// and are unloaded.
+    pub(in crate::simulation) upheavals: bool,
 }
 
 impl Faults {
@@ -57,6 +60,10 @@ impl World {
             self.apart.clear();
             self.unreached.clear();
             self.store.ends_faults();
+            if self.faults.upheavals {
+                // Whoever is left may have been drained.
+                self.join();
+            }
             return;
         }
         if let Some(node) = self.some_node() {
@@ -68,7 +75,7 @@ impl World {
 
     fn strike(&mut self, node: u64) {
         let faults = self.faults;
-        let fault = self.draw(18);
+        let fault = self.draw(if faults.upheavals { 21 } else { 18 });
         self.note(|| format!("fault {fault} strikes {node}"));
         match fault {
             0..=2 if faults.cuts => self.cut(node),
@@ -115,8 +122,7 @@ impl World {
                 self.unreached.insert((node, seat), until);
             }
             8 if faults.joins_and_leaves && self.nodes.len() < 5 => {
-                let name = format!("node-{}", self.next_incarnation + 10);
-                self.start(name);
+                self.join();
             }
             9 if faults.joins_and_leaves && self.nodes.len() > 3 => {
                 self.nodes.get_mut(&node).expect("it is there").leaves = true;
@@ -130,8 +136,36 @@ impl World {
                 }
             }
             16 | 17 if faults.joins_and_leaves => self.pin(node),
+            18..21 => self.upheave(node, fault),
             _ => {}
         }
+    }
+
+    fn upheave(&mut self, node: u64, fault: u64) {
+        match fault {
+            18 => {
+                for _ in 0..self.draw(3) {
+                    self.join();
+                }
+                let leavers = 1 + self.draw(self.nodes.len() as u64 - 1);
+                self.note(|| format!("up to {leavers} leave"));
+                for _ in 0..leavers {
+                    let leaver = self.some_node().and_then(|some| self.nodes.get_mut(&some));
+                    leaver.into_iter().for_each(|node| node.leaves = true);
+                }
+            }
+            19 => self.nodes.get_mut(&node).expect("it is there").is_drained = true,
+            _ => {
+                let stops_ms = 1 + self.draw(15_000);
+                self.nodes.get_mut(&node).expect("it is there").stops_ms = stops_ms;
+                self.note(|| format!("actors of {node} take up to {stops_ms} ms to stop"));
+            }
+        }
+    }
+
+    fn join(&mut self) {
+        let name = format!("node-{}", self.next_incarnation + 10);
+        self.start(name);
     }
 
     /// Somebody has a bucket that is sent to live on a certain node.
