@@ -33,6 +33,19 @@ export function refusalOf(file: Candidate, limits: AttachmentLimits, count: numb
   return undefined;
 }
 
+/** What the server says when it refuses a file. */
+export interface ServersRefusal {
+  status: number;
+  field: string | undefined;
+  limit?: number | undefined;
+}
+
+/** Whether the file itself is refused, or its name: that stays, while room for it can be made. */
+export function isOfFile({ status, field, limit }: ServersRefusal, userBytesMax: number | undefined): boolean {
+  const isOfQuota = limit !== undefined && limit === userBytesMax;
+  return (status === 400 || status === 413) && (field === 'file' || field === 'name') && !isOfQuota;
+}
+
 /** A `*` at the end of an allowed type stands for any rest. */
 function isAmong(type: string, allowed: readonly string[]): boolean {
   return allowed.some((each) => (each.endsWith('*') ? type.startsWith(each.slice(0, -1)) : each === type));
