@@ -239,6 +239,16 @@ describe('a limit', () => {
     await astrid.page.getByRole('button', { name: 'Remove photo.txt' }).click();
   });
 
+  it('of_names_is_none_for_who_attaches_a_file_that_a_disk_can_hold', async () => {
+    await attach(astrid, text(`${'n'.repeat(251)}.txt`, 'a long name'), text(`\u202egnp.${'א'.repeat(120)}.txt`, 'and one that turns round'));
+    await expect.poll(() => tray(astrid).getByText('Ready to send').count()).toBe(2);
+    await astrid.say('by any name');
+    const files = bo.message('by any name').getByRole('list', { name: 'Attachments' });
+    await files.getByText(`${'n'.repeat(123)}….txt`).waitFor();
+    expect(await files.textContent()).not.toContain('\u202e');
+    expect(await bo.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+  });
+
   it('that_a_file_will_always_break_offers_no_other_try', async () => {
     const again = astrid.page.getByRole('button', { name: /^Try again/ });
     await attach(astrid, announcing('vast.png', 30_000, 30_000));

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { AttachmentLimits } from '../protocol/generated/chat';
-import { fit, isOfFile, refusalOf } from './upload';
+import { fit, isOfFile, refusalOf, sentName } from './upload';
 
 const LIMITS: AttachmentLimits = {
   file_bytes_max: 100, files_per_message_max: 2, user_bytes_max: 1000, user_bytes: 850, image_pixels_max: 1, types: ['image/png', 'audio/*'], unsent_s: 1,
@@ -23,6 +23,17 @@ describe('a file', () => {
     expect(refusalOf(file(100), LIMITS, 1, 50)).toBeUndefined();
     expect(refusalOf(file(1, 'text/markdown'), LIMITS, 0, 0)).toBeUndefined();
     expect(refusalOf(file(1, 'text/html'), { ...LIMITS, types: ['*'] }, 0, 0)).toBeUndefined();
+  });
+});
+
+describe('the name of a file', () => {
+  it('that_is_longer_than_the_server_takes_is_cut_before_its_ending', () => {
+    expect(sentName('tides.csv')).toBe('tides.csv');
+    expect(sentName('n'.repeat(128))).toBe('n'.repeat(128));
+    expect(sentName(`${'n'.repeat(250)}.jpeg`)).toBe(`${'n'.repeat(122)}….jpeg`);
+    expect(sentName('n'.repeat(255))).toBe(`${'n'.repeat(127)}…`);
+    expect(sentName(`a.${'n'.repeat(253)}`)).toBe(`a.${'n'.repeat(125)}…`);
+    expect([...sentName(`${'🌊'.repeat(200)}.txt`)]).toHaveLength(128);
   });
 });
 

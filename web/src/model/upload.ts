@@ -1,6 +1,7 @@
 //! Whether a file may be attached, judged before any of it is sent. The server judges again, by the content.
 
 import type { AttachmentLimits } from '../protocol/generated/chat';
+import { FILE_NAME_CHARS_MAX } from '../protocol/generated/limits';
 
 /** What is known of a file before it is sent. */
 export interface Candidate {
@@ -49,6 +50,18 @@ export function isOfFile({ status, field, limit }: ServersRefusal, userBytesMax:
 /** A `*` at the end of an allowed type stands for any rest. */
 function isAmong(type: string, allowed: readonly string[]): boolean {
   return allowed.some((each) => (each.endsWith('*') ? type.startsWith(each.slice(0, -1)) : each === type));
+}
+
+/** More of a name's end is no ending. */
+const ENDING_CHARS_MAX = 16;
+
+/** The name under which a file goes: disks take longer ones than the server. What tells its kind stays. */
+export function sentName(name: string): string {
+  const chars = [...name];
+  if (chars.length <= FILE_NAME_CHARS_MAX) return name;
+  const dot = chars.lastIndexOf('.');
+  const ending = chars.length - dot <= ENDING_CHARS_MAX && dot > 0 ? chars.slice(dot) : [];
+  return [...chars.slice(0, FILE_NAME_CHARS_MAX - 1 - ending.length), '…', ...ending].join('');
 }
 
 /** The size at which a picture is shown: whole, not larger than the box, never larger than it is. */
