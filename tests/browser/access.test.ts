@@ -184,6 +184,31 @@ describe('the keyboard alone', () => {
     await kim.context.close();
   });
 
+  it('comes_back_to_the_message_that_was_forwarded_or_deleted_by_its_menu', async () => {
+    const { page } = astrid;
+    await astrid.open('Harbour');
+    await astrid.say('Where the focus comes back to');
+    const row = astrid.message('Where the focus comes back to');
+    await row.waitFor();
+    const choose = async (item: string) => {
+      await row.focus();
+      await tabTo(page, 'More');
+      await page.keyboard.press('Enter');
+      await page.getByRole('menuitem', { name: item, exact: true }).focus();
+      await page.keyboard.press('Enter');
+    };
+    const isBack = () => page.evaluate(() => document.activeElement?.matches('article[data-seq]') === true);
+    await choose('Forward');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await expect.poll(isBack, { timeout: 5_000 }).toBe(true);
+    await choose('Delete');
+    await page.getByRole('button', { name: 'Undo' }).waitFor();
+    expect(await isBack()).toBe(true);
+    await page.getByRole('button', { name: 'Undo' }).click();
+  });
+
   it('always_shows_where_the_focus_is', async () => {
     await astrid.open('Harbour');
     for (let step = 0; step < 25; step += 1) {

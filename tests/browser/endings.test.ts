@@ -104,11 +104,22 @@ describe('a room that is deleted', () => {
     const sure = dialog.getByRole('button', { name: 'Delete for good' });
     expect(await sure.isDisabled()).toBe(true);
     await dialog.getByLabel('Type the name of the room').fill('Regatta');
+    await bo.createRoom('Quay');
+    await bo.open('Regatta');
+    await settings(bo);
     await astrid.page.keyboard.press('Enter');
     for (const person of [astrid, bo]) {
       await person.page.getByText('Regatta was deleted.').waitFor();
       await person.page.getByRole('link', { name: /Regatta/ }).waitFor({ state: 'detached' });
     }
+  });
+
+  it('takes_the_dialog_that_was_open_on_it_and_leaves_the_keys_to_the_page', async () => {
+    expect(await bo.page.getByRole('dialog').count()).toBe(0);
+    await bo.page.getByRole('heading', { name: 'Quay', level: 1 }).waitFor();
+    await bo.composer.click();
+    await bo.page.keyboard.type('still heard');
+    await expect.poll(() => bo.composer.inputValue(), { timeout: 10_000 }).toBe('still heard');
     expect([...astrid.errors, ...bo.errors]).toEqual([]);
   });
 });

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { attach } from './support/attach';
 import { CHECKED, violations } from './support/axe';
 import type { Person } from './support/person';
-import { picture, text, type NamedFile } from './support/picture';
+import { announcing, picture, text, type NamedFile } from './support/picture';
 import { astrid, bo, meetIn, server, withAstridAndBo } from './support/scene';
 import { XSS_CORPUS } from './support/xss_corpus';
 
@@ -237,6 +237,51 @@ describe('a limit', () => {
     await attach(astrid, text('photo.txt', '<html ><script>boom()</script>'));
     await tray(astrid).getByText(/is text\/html by its content/).waitFor();
     await astrid.page.getByRole('button', { name: 'Remove photo.txt' }).click();
+  });
+
+  it('of_names_is_none_for_who_attaches_a_file_that_a_disk_can_hold', async () => {
+    await attach(astrid, text(`${'n'.repeat(251)}.txt`, 'a long name'), text(`\u202egnp.${'א'.repeat(120)}.txt`, 'and one that turns round'));
+    await expect.poll(() => tray(astrid).getByText('Ready to send').count()).toBe(2);
+    await astrid.say('by any name');
+    const files = bo.message('by any name').getByRole('list', { name: 'Attachments' });
+    await files.getByText(`${'n'.repeat(123)}….txt`).waitFor();
+    expect(await files.textContent()).not.toContain('\u202e');
+    expect(await bo.page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+  });
+
+  it('that_a_file_will_always_break_offers_no_other_try', async () => {
+    const again = astrid.page.getByRole('button', { name: /^Try again/ });
+    await attach(astrid, announcing('vast.png', 30_000, 30_000));
+    await tray(astrid).getByText(/pixels/).waitFor();
+    expect(await again.count()).toBe(0);
+    await astrid.page.getByRole('button', { name: 'Remove vast.png' }).click();
+
+    await slowDown(astrid.page, 100_000);
+    await attach(astrid, picture('ahead.png', 300, 300), announcing('vast.png', 30_000, 30_000));
+    await astrid.page.getByRole('progressbar', { name: 'Uploading ahead.png' }).waitFor();
+    await astrid.say('with a picture that nobody can open');
+    await slowDown(astrid.page);
+    const pending = astrid.page.locator('[data-pending="failed"]').filter({ hasText: 'that nobody can open' });
+    await pending.getByText(/Not sent: .*pixels/).waitFor();
+    expect(await again.count()).toBe(0);
+    await pending.getByRole('button', { name: 'Discard' }).click();
+    await pending.waitFor({ state: 'detached' });
+  });
+
+  it('that_is_learnt_only_after_its_message_was_sent_is_told_there', async () => {
+    await astrid.page.route('**/api/v1/limits', async (route) => {
+      await astrid.page.locator('[data-pending]').filter({ hasText: 'sent in a hurry' }).waitFor();
+      await route.continue();
+    });
+    await attach(astrid, text('nothing.txt', ''));
+    await tray(astrid).getByText('nothing.txt').waitFor();
+    await astrid.say('sent in a hurry');
+    const pending = astrid.page.locator('[data-pending="failed"]').filter({ hasText: 'sent in a hurry' });
+    await pending.getByText('This file is empty.').waitFor();
+    expect(await pending.getByRole('button', { name: 'Try again' }).count()).toBe(0);
+    await astrid.page.unroute('**/api/v1/limits');
+    await pending.getByRole('button', { name: 'Discard' }).click();
+    await pending.waitFor({ state: 'detached' });
   });
 });
 

@@ -93,6 +93,21 @@ describe('an answer to a message that is deleted meanwhile', () => {
   });
 });
 
+describe('an answer to a message that is changed meanwhile', () => {
+  it('shows_it_as_it_is_now', async () => {
+    await astrid.say('High water at six.');
+    await bo.message('High water at six').waitFor();
+    await bo.act('High water at six', 'Reply');
+    await bo.page.locator('form').getByText('High water at six.').waitFor();
+    await astrid.act('High water at six', 'Edit');
+    await astrid.page.getByRole('textbox', { name: 'Edit message' }).fill('High water at seven.');
+    await astrid.page.keyboard.press('Enter');
+    await bo.page.locator('form').getByText('High water at seven.').waitFor({ timeout: 10_000 });
+    await bo.say('Thank you.');
+    await astrid.message('Thank you').waitFor();
+  });
+});
+
 describe('an edit that is being made', () => {
   it('is_there_when_one_comes_back_from_another_room', async () => {
     await astrid.act('A typo', 'Edit');

@@ -2,6 +2,7 @@
 
 import { mount } from 'svelte';
 
+import { followVisiblePart } from './app/visible_part';
 import { whenIdle } from './app/when_idle';
 import { loadStrings, type Language } from './i18n';
 import type { Keep } from './net/keep';
@@ -16,7 +17,8 @@ export interface Halves {
   loadEntrance: () => Promise<typeof import('./ui/entrance/SignIn.svelte')>;
 }
 
-export async function start(target: Element, keep: Keep, language: Language, halves: Halves): Promise<void> {
+export async function start(target: HTMLElement, keep: Keep, language: Language, halves: Halves): Promise<void> {
+  followVisiblePart(target);
   await loadStrings(language);
   mount(App, { target, props: { keep, ...halves } });
   // What fails here is asked for again, with words, by the page that needs it. One half is being loaded already.

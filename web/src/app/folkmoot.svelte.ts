@@ -260,6 +260,8 @@ export class Folkmoot {
   #onRoomGone(view: RoomView, reason: LeaveReason | undefined): void {
     const route = this.router.route;
     if (route.name === 'room' && route.room === view.id) this.router.replace({ name: 'home' });
+    // A dialog on it is gone as well: nobody waits for one, and keys are for the page.
+    if (this.overlay && 'room' in this.overlay && this.overlay.room === view.id) this.overlay = undefined;
     // Leaving by oneself is no news, here or on another device.
     if (reason === 'left') return;
     const { room_was_deleted, removed_from } = this.strings;

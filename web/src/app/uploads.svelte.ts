@@ -7,7 +7,7 @@ import { Problem, Unreachable } from '../net/http';
 import { FILES_CHANGED, newKey } from '../net/outbox';
 import { UploadInPieces } from '../net/pieces';
 import { Pace } from '../model/pace';
-import { refusalOf, type Refusal } from '../model/upload';
+import { isOfFile, refusalOf, type Refusal } from '../model/upload';
 import type { Attachment, AttachmentLimits, RoomId } from '../protocol/generated/chat';
 import type { Conversation } from './conversation.svelte';
 
@@ -29,6 +29,8 @@ export class Draft {
   refusal = $state.raw<Refusal>();
   /** Why the server refused it, in its words. */
   error = $state('');
+  /** What is in it was refused, or its name: it will never be taken. */
+  isBroken = $state(false);
   attachment = $state.raw<Attachment>();
   /** Whether the limits allow it is known. */
   checked = false;
@@ -42,6 +44,11 @@ export class Draft {
     this.file = file;
     const isPicture = /^image\/(png|jpeg|gif|webp)$/.test(file.type);
     this.preview = isPicture ? URL.createObjectURL(file) : undefined;
+  }
+
+  /** Whether another try can end otherwise. */
+  get mayArrive(): boolean {
+    return this.refusal === undefined && !this.isBroken;
   }
 }
 
@@ -97,7 +104,7 @@ export class Uploads {
   }
 
   retry(draft: Draft): void {
-    if (draft.refusal) {
+    if (!draft.mayArrive) {
       // After the step that asked for it.
       queueMicrotask(() => this.#listener.failed(draft));
       return;
@@ -183,6 +190,7 @@ export class Uploads {
     draft.state = passes ? 'waiting' : 'failed';
     draft.error = isLost ? FILES_CHANGED : failure instanceof Error ? failure.message : String(failure);
     if (isLost) draft.refusal = { why: 'changed' };
+    draft.isBroken = failure instanceof Problem && isOfFile(failure, this.limits?.user_bytes_max);
     if (!passes) {
       this.#listener.failed(draft);
       return;

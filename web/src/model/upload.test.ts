@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { AttachmentLimits } from '../protocol/generated/chat';
-import { fit, refusalOf } from './upload';
+import { fit, isOfFile, refusalOf, sentName } from './upload';
 
 const LIMITS: AttachmentLimits = {
   file_bytes_max: 100, files_per_message_max: 2, user_bytes_max: 1000, user_bytes: 850, image_pixels_max: 1, types: ['image/png', 'audio/*'], unsent_s: 1,
@@ -23,6 +23,29 @@ describe('a file', () => {
     expect(refusalOf(file(100), LIMITS, 1, 50)).toBeUndefined();
     expect(refusalOf(file(1, 'text/markdown'), LIMITS, 0, 0)).toBeUndefined();
     expect(refusalOf(file(1, 'text/html'), { ...LIMITS, types: ['*'] }, 0, 0)).toBeUndefined();
+  });
+});
+
+describe('the name of a file', () => {
+  it('that_is_longer_than_the_server_takes_is_cut_before_its_ending', () => {
+    expect(sentName('tides.csv')).toBe('tides.csv');
+    expect(sentName('n'.repeat(128))).toBe('n'.repeat(128));
+    expect(sentName(`${'n'.repeat(250)}.jpeg`)).toBe(`${'n'.repeat(122)}….jpeg`);
+    expect(sentName('n'.repeat(255))).toBe(`${'n'.repeat(127)}…`);
+    expect(sentName(`a.${'n'.repeat(253)}`)).toBe(`a.${'n'.repeat(125)}…`);
+    expect([...sentName(`${'🌊'.repeat(200)}.txt`)]).toHaveLength(128);
+  });
+});
+
+describe('a refusal of the server', () => {
+  it('is_final_where_it_is_of_the_file_and_not_of_the_room_for_it', () => {
+    const refused = (status: number, field: string | undefined, limit?: number) => isOfFile({ status, field, limit }, 1000);
+    expect(refused(400, 'file')).toBe(true);
+    expect(refused(413, 'file', 100)).toBe(true);
+    expect(refused(413, 'name', 255)).toBe(true);
+    expect(refused(413, 'file', 1000)).toBe(false);
+    expect(refused(400, undefined, 100)).toBe(false);
+    expect(refused(403, undefined)).toBe(false);
   });
 });
 

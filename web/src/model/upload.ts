@@ -1,6 +1,7 @@
 //! Whether a file may be attached, judged before any of it is sent. The server judges again, by the content.
 
 import type { AttachmentLimits } from '../protocol/generated/chat';
+import { FILE_NAME_CHARS_MAX } from '../protocol/generated/limits';
 
 /** What is known of a file before it is sent. */
 export interface Candidate {
@@ -33,9 +34,34 @@ export function refusalOf(file: Candidate, limits: AttachmentLimits, count: numb
   return undefined;
 }
 
+/** What the server says when it refuses a file. */
+export interface ServersRefusal {
+  status: number;
+  field: string | undefined;
+  limit?: number | undefined;
+}
+
+/** Whether the file itself is refused, or its name: that stays, while room for it can be made. */
+export function isOfFile({ status, field, limit }: ServersRefusal, userBytesMax: number | undefined): boolean {
+  const isOfQuota = limit !== undefined && limit === userBytesMax;
+  return (status === 400 || status === 413) && (field === 'file' || field === 'name') && !isOfQuota;
+}
+
 /** A `*` at the end of an allowed type stands for any rest. */
 function isAmong(type: string, allowed: readonly string[]): boolean {
   return allowed.some((each) => (each.endsWith('*') ? type.startsWith(each.slice(0, -1)) : each === type));
+}
+
+/** More of a name's end is no ending. */
+const ENDING_CHARS_MAX = 16;
+
+/** The name under which a file goes: disks take longer ones than the server. What tells its kind stays. */
+export function sentName(name: string): string {
+  const chars = [...name];
+  if (chars.length <= FILE_NAME_CHARS_MAX) return name;
+  const dot = chars.lastIndexOf('.');
+  const ending = chars.length - dot <= ENDING_CHARS_MAX && dot > 0 ? chars.slice(dot) : [];
+  return [...chars.slice(0, FILE_NAME_CHARS_MAX - 1 - ending.length), '…', ...ending].join('');
 }
 
 /** The size at which a picture is shown: whole, not larger than the box, never larger than it is. */

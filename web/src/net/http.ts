@@ -11,6 +11,7 @@ export class Problem extends Error {
     readonly title: string,
     readonly detail: string,
     readonly field: string | undefined,
+    readonly limit?: number | undefined,
   ) {
     super(detail || title);
     this.name = 'Problem';
@@ -120,7 +121,8 @@ async function answered<T>(path: string, init: RequestInit): Promise<T> {
 
 /** Reads the problem document; a proxy in between may answer with something else, then only the status is known. */
 export function problemOf(status: number, statusText: string, body: unknown): Problem {
-  const fields: Partial<Record<'title' | 'detail' | 'field', unknown>> = typeof body === 'object' && body !== null ? body : {};
+  const fields: Partial<Record<'title' | 'detail' | 'field' | 'limit', unknown>> = typeof body === 'object' && body !== null ? body : {};
   const text = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
-  return new Problem(status, text(fields.title) ?? statusText, text(fields.detail) ?? '', text(fields.field));
+  const limit = typeof fields.limit === 'number' ? fields.limit : undefined;
+  return new Problem(status, text(fields.title) ?? statusText, text(fields.detail) ?? '', text(fields.field), limit);
 }

@@ -2,6 +2,7 @@
 //! interrupts goes on where the server says that it stopped; what the server does not know any more begins anew.
 
 import type { Pace } from '../model/pace';
+import { sentName } from '../model/upload';
 import type { Attachment, UploadProgress } from '../protocol/generated/chat';
 import { sendBytes, type UploadRequest } from './files';
 import { Problem, request, Unreachable } from './http';
@@ -30,7 +31,7 @@ export class UploadInPieces {
       if (at === undefined) {
         if (file.size <= this.#pace.bytes || this.#beginnings >= BEGINNINGS_MAX) return this.#asOne();
         this.#beginnings += 1;
-        const query = new URLSearchParams({ name: file.name, size: String(file.size) });
+        const query = new URLSearchParams({ name: sentName(file.name), size: String(file.size) });
         const begun = performance.now();
         at = await this.#ask('POST', `/api/v1/rooms/${room}/uploads?${query}`);
         this.#pace.answered(performance.now() - begun);
@@ -78,7 +79,7 @@ export class UploadInPieces {
 
   async #asOne(): Promise<Attachment> {
     const { file, room, onprogress } = this.#request;
-    const path = `/api/v1/rooms/${room}/attachments?name=${encodeURIComponent(file.name)}`;
+    const path = `/api/v1/rooms/${room}/attachments?name=${encodeURIComponent(sentName(file.name))}`;
     try {
       return await sendBytes<Attachment>('POST', path, file, this.#request, (sent) => onprogress(sent / file.size));
     } catch (failure) {

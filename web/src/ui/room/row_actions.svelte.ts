@@ -77,8 +77,10 @@ export class RowActions {
     const { mine } = this;
     if (!mine && this.#row().view.role === 'member') return undefined;
     return this.#standing((message) => {
-      if (mine) this.#chat.deletions.soon(message);
-      else this.#folkmoot.overlay = { name: 'confirm_delete', message };
+      if (mine) {
+        focusRow();
+        this.#chat.deletions.soon(message);
+      } else this.#folkmoot.overlay = { name: 'confirm_delete', message };
     });
   }
 
@@ -123,4 +125,10 @@ export class RowActions {
     if (!(await this.#folkmoot.attempt(saveMessage(this.#chat, message, on)))) return;
     this.#folkmoot.announce(on ? strings.message_saved : strings.message_unsaved);
   }
+}
+
+/** Its buttons go with it: whoever got here by keyboard stays at the row. */
+function focusRow(): void {
+  const held = document.activeElement;
+  if (held?.matches(':focus-visible')) held.closest<HTMLElement>('article')?.focus();
 }
