@@ -1,6 +1,7 @@
 //! For everyone: no violation that axe-core can find on any view in either theme, the whole main road by keyboard alone,
 //! and a phone's width without anything cut off.
 
+import type { Locator } from 'playwright-core';
 import { beforeAll, describe, expect, it } from 'vitest';
 
 import { CHECKED, violations } from './support/axe';
@@ -207,6 +208,40 @@ describe('the keyboard alone', () => {
     await page.getByRole('button', { name: 'Undo' }).waitFor();
     expect(await isBack()).toBe(true);
     await page.getByRole('button', { name: 'Undo' }).click();
+  });
+
+  it('enters_a_panel_that_is_opened_and_comes_back_to_the_text_field_when_it_is_closed', async () => {
+    const { page, composer } = astrid;
+    await astrid.open('Harbour');
+    const hasFocus = (element: Locator) => expect.poll(() => element.evaluate((each) => each === document.activeElement)).toBe(true);
+    for (const [key, id] of [['Alt+m', 'members-title'], ['Alt+p', 'pins-title']] as const) {
+      for (const closing of ['Escape', key]) {
+        await composer.focus();
+        await page.keyboard.press(key);
+        await hasFocus(page.locator(`#${id}`));
+        await page.keyboard.press(closing);
+        await page.locator(`#${id}`).waitFor({ state: 'detached' });
+        await hasFocus(composer);
+      }
+    }
+  });
+
+  it('stays_in_the_text_field_of_a_room_that_is_opened_beside_a_panel', async () => {
+    const { page, composer } = astrid;
+    await astrid.createRoom('Quay');
+    for (const [key, id] of [['Alt+m', 'members-title'], ['Alt+p', 'pins-title']] as const) {
+      await page.keyboard.press(key);
+      await page.locator(`#${id}:focus`).waitFor();
+      await page.keyboard.press('Alt+ArrowDown');
+      await page.locator(`#${id}:not(:focus)`).waitFor();
+      await page.locator('#composer:focus').waitFor();
+      await page.keyboard.type('to this room');
+      expect(await composer.inputValue()).toBe('to this room');
+      await composer.fill('');
+      await page.keyboard.press(key);
+      await page.locator(`#${id}`).waitFor({ state: 'detached' });
+    }
+    await astrid.open('Harbour');
   });
 
   it('always_shows_where_the_focus_is', async () => {

@@ -135,6 +135,25 @@ describe('a page that is open at midnight', () => {
   });
 });
 
+describe('a device that is taken to another time zone', () => {
+  it('shows_the_time_of_where_it_is_though_the_page_stays_open', async () => {
+    await setClock(0);
+    await bo.page.reload();
+    await bo.isOnline();
+    await astrid.say('Where are you?');
+    const time = bo.message('Where are you?').locator('time').first();
+    const at = Date.parse((await time.getAttribute('datetime')) ?? '');
+    const devtools = await bo.context.newCDPSession(bo.page);
+    for (const timeZone of ['Pacific/Kiritimati', 'Pacific/Pago_Pago', 'Asia/Kathmandu']) {
+      await devtools.send('Emulation.setTimezoneOverride', { timezoneId: timeZone });
+      const there = new Intl.DateTimeFormat('en-GB', { timeZone, hour: '2-digit', minute: '2-digit' }).format(at);
+      await expect.poll(async () => (await time.innerText()).trim(), { timeout: 15_000 }).toBe(there);
+    }
+    await devtools.send('Emulation.setTimezoneOverride', { timezoneId: '' });
+    await devtools.detach();
+  });
+});
+
 describe('a clock that is put back', () => {
   it('keeps_the_order_of_what_is_not_sent_yet', async () => {
     await setClock(0);

@@ -62,6 +62,24 @@ describe('from right to left', () => {
     expect(await quote.evaluate((element) => getComputedStyle(element).direction)).toBe('ltr');
   });
 
+  it('code_among_words_keeps_its_signs_where_a_program_has_them', async () => {
+    await bo.say('انظر `let x = [1];` هنا');
+    const code = astrid.message('انظر').locator('code');
+    await code.waitFor();
+    // The last sign of the code stands at its right end.
+    const ends = await code.evaluate((element) => {
+      const letters = element.firstChild as Text;
+      const rightOf = (index: number) => {
+        const range = document.createRange();
+        range.setStart(letters, index);
+        range.setEnd(letters, index + 1);
+        return range.getBoundingClientRect().right;
+      };
+      return { first: rightOf(0), last: rightOf(letters.length - 1) };
+    });
+    expect(ends.last).toBeGreaterThan(ends.first);
+  });
+
   it('arrows_along_the_line_are_turned_round', async () => {
     const turned = () => astrid.page.locator('.quote svg').first().evaluate((icon) => new DOMMatrix(getComputedStyle(icon).transform).a);
     expect(await turned()).toBe(-1);

@@ -233,6 +233,17 @@ describe('a limit', () => {
     await bo.message('three of four').getByRole('button', { name: /^Download 3.txt/ }).waitFor();
   });
 
+  it('that_many_files_break_takes_one_step_to_be_rid_of_them', async () => {
+    await attach(astrid, ...Array.from({ length: 50 }, (_, number) => text(`shot ${number}.txt`, 'x')));
+    await astrid.page.getByRole('button', { name: 'Remove what cannot be sent: 47 files' }).click();
+    await expect.poll(() => tray(astrid).getByText('Ready to send').count()).toBe(3);
+    expect(await tray(astrid).getByRole('listitem').count()).toBe(3);
+    expect(await astrid.page.getByRole('button', { name: /cannot be sent/ }).count()).toBe(0);
+    expect(await astrid.composer.evaluate((field) => field === document.activeElement)).toBe(true);
+    await astrid.say('the first three of fifty');
+    await bo.message('the first three of fifty').getByRole('button', { name: /^Download shot 2.txt/ }).waitFor();
+  });
+
   it('that_only_the_content_can_break_is_told_in_the_servers_words', async () => {
     await attach(astrid, text('photo.txt', '<html ><script>boom()</script>'));
     await tray(astrid).getByText(/is text\/html by its content/).waitFor();

@@ -121,3 +121,29 @@ describe('without a network, what the client is made of', () => {
     expect([...astrid.errors, ...bo.errors]).toEqual([]);
   });
 });
+
+describe('a server that the sign-in page cannot reach', () => {
+  it('is_said_to_be_so_only_until_it_can_be_reached_again', async () => {
+    const context = await browser.newContext({ locale: 'en-GB' });
+    const page = await context.newPage();
+    const told = page.getByText('The server cannot be reached');
+    // As soon as the browser says that there is a network.
+    await page.goto(server.url);
+    await page.getByLabel('User name').fill('nobody_yet');
+    await page.getByLabel('Password', { exact: true }).fill('of no account');
+    await context.setOffline(true);
+    await page.locator('button[type=submit]').click();
+    await told.waitFor();
+    await context.setOffline(false);
+    await told.waitFor({ state: 'detached', timeout: 3_000 });
+    expect(await page.getByLabel('User name').inputValue()).toBe('nobody_yet');
+
+    // And where only the server was gone.
+    await page.route('**/api/v1/**', (route) => route.abort());
+    await page.reload();
+    await told.waitFor();
+    await page.unroute('**/api/v1/**');
+    await told.waitFor({ state: 'detached', timeout: 15_000 });
+    await context.close();
+  });
+});

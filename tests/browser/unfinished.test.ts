@@ -221,6 +221,24 @@ describe('who is muted', () => {
     await bo.say('May I?');
     await astrid.message('May I?').waitFor();
   });
+
+  it('reads_until_when_beside_what_waited_and_is_refused_and_loses_none_of_it', async () => {
+    const room = openRoomOf(astrid.page);
+    const user = await bo.page.evaluate(() => (JSON.parse(localStorage.getItem('folkmoot.session') ?? '{}') as { user: { id: string } }).user.id);
+    await bo.context.setOffline(true);
+    await bo.page.locator('[data-connection="offline"]').waitFor({ state: 'attached' });
+    await bo.say('Said without a network.');
+    await bo.composer.fill('And half a sentence');
+    await call(astrid.page, [['room.mute', { room, user, until: Date.now() + 2 * MUTE_MS }]]);
+    await bo.context.setOffline(false);
+    const refused = bo.page.locator('[data-pending="failed"]').filter({ hasText: 'Said without a network' });
+    await refused.getByText(/Not sent: You are muted in this room until \S*day.* at \d\d:\d\d/).waitFor();
+    await bo.composer.waitFor({ timeout: 2 * MUTE_MS + 10_000 });
+    expect(await bo.composer.inputValue()).toBe('And half a sentence');
+    await bo.composer.fill('');
+    await refused.getByRole('button', { name: 'Try again' }).click();
+    await astrid.message('Said without a network').waitFor();
+  });
 });
 
 describe('a text that is too long for a message', () => {

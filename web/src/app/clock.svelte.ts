@@ -1,9 +1,11 @@
 //! The time of the server. A device's own clock may be wrong by minutes or by years: which messages are of today, and
 //! when a mute or a status ends, goes by the server's.
 
+import { lookAtTimeZone } from '../i18n/zone.svelte';
+
 /** Less is the way of the answer, and nothing that anybody sees. */
 const NOTABLE_MS = 1_000;
-/** How often a new day is looked for, and a device's clock that was set. */
+/** How often a new day is looked for, another time zone, and a device's clock that was set. */
 const LOOK_MS = 10_000;
 /** A device that sleeps for as long has lost its connection, and hears the time with the next one. */
 const SET_MS_MIN = 60_000;
@@ -38,6 +40,7 @@ export class Clock {
   }
 
   #look(wasSet: () => void): void {
+    lookAtTimeZone();
     this.#day = new Date(Date.now() + this.#aheadMs).toDateString();
     const before = this.#begin;
     this.#begin = beginOfPage();

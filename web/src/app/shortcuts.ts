@@ -55,7 +55,9 @@ export function shortcutOf(event: KeyboardEvent, folkmoot: Folkmoot, chat: Chat)
 }
 
 function toggle(folkmoot: Folkmoot, panel: Panel): void {
-  folkmoot.panel = folkmoot.panel === panel ? 'none' : panel;
+  const closes = folkmoot.panel === panel;
+  folkmoot.panel = closes ? 'none' : panel;
+  if (closes) document.getElementById('composer')?.focus();
 }
 
 /** What is typed before the search is there waits for it. */

@@ -131,6 +131,7 @@ export const ar: Strings = {
   file_sending: (name) => `جارٍ رفع ${name}`,
   file_ready: 'جاهز للإرسال',
   file_remove: (name) => `إزالة ${name}`,
+  files_remove_refused: (count) => `إزالة ما لا يمكن إرساله: ${files(count)}`,
   file_retry: (name) => `إعادة المحاولة: ${name}`,
   file_empty: 'هذا الملف فارغ.',
   file_too_large: (limit) => `كبير جدًا: الحد للملف ${limit}.`,

@@ -133,6 +133,7 @@ export const de: Strings = {
   file_sending: (name: string) => `${name} wird hochgeladen`,
   file_ready: 'Bereit zum Senden',
   file_remove: (name: string) => `${name} entfernen`,
+  files_remove_refused: (count: number) => `Entfernen, was nicht gesendet werden kann: ${one(count, '1 Datei', `${count} Dateien`)}`,
   file_retry: (name: string) => `Noch einmal: ${name}`,
   file_empty: 'Diese Datei ist leer.',
   file_too_large: (limit: string) => `Zu groß: Eine Datei darf bis zu ${limit} haben.`,

@@ -137,6 +137,7 @@ export const en = {
   file_sending: (name: string) => `Uploading ${name}`,
   file_ready: 'Ready to send',
   file_remove: (name: string) => `Remove ${name}`,
+  files_remove_refused: (count: number) => `Remove what cannot be sent: ${one(count, '1 file', `${count} files`)}`,
   file_retry: (name: string) => `Try again: ${name}`,
   file_empty: 'This file is empty.',
   file_too_large: (limit: string) => `Too large: a file can be up to ${limit}.`,

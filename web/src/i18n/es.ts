@@ -130,6 +130,7 @@ export const es: Strings = {
   file_sending: (name) => `Subiendo ${name}`,
   file_ready: 'Listo para enviar',
   file_remove: (name) => `Quitar ${name}`,
+  files_remove_refused: (count) => `Quitar lo que no se puede enviar: ${one(count, '1 archivo', `${count} archivos`)}`,
   file_retry: (name) => `Reintentar: ${name}`,
   file_empty: 'Este archivo está vacío.',
   file_too_large: (limit) => `Demasiado grande: un archivo puede ocupar hasta ${limit}.`,

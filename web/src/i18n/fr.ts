@@ -131,6 +131,7 @@ export const fr: Strings = withFrenchSpaces({
   file_sending: (name) => `Envoi de ${name}`,
   file_ready: 'Prêt à être envoyé',
   file_remove: (name) => `Retirer ${name}`,
+  files_remove_refused: (count) => `Retirer ce qui ne peut pas être envoyé : ${one(count, `${count} fichier`, `${count} fichiers`)}`,
   file_retry: (name) => `Réessayer : ${name}`,
   file_empty: 'Ce fichier est vide.',
   file_too_large: (limit) => `Trop volumineux : un fichier peut faire jusqu’à ${limit}.`,

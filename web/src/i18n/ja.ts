@@ -122,6 +122,7 @@ export const ja: Strings = {
   file_sending: (name) => `${name}をアップロード中`,
   file_ready: '送信できます',
   file_remove: (name) => `${name}を外す`,
+  files_remove_refused: (count) => `送信できない${count}ファイルを外す`,
   file_retry: (name) => `再試行：${name}`,
   file_empty: 'このファイルは空です。',
   file_too_large: (limit) => `大きすぎます。1ファイル${limit}までです。`,

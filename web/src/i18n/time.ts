@@ -1,6 +1,7 @@
 //! Times as people of a language write them. Formatters are costly to build, so each is built once.
 
 import type { Language } from '.';
+import { timeZone } from './zone.svelte';
 
 const FORMATS = {
   clock: { hour: 'numeric', minute: '2-digit' },
@@ -15,7 +16,8 @@ const BUILT = new Map<string, Intl.DateTimeFormat>();
 const DAY_MS = 86_400_000;
 
 function format(language: Language, name: keyof typeof FORMATS): Intl.DateTimeFormat {
-  const key = `${language}.${name}`;
+  // One that is built keeps the zone of that moment.
+  const key = `${language}.${name}.${timeZone()}`;
   let built = BUILT.get(key);
   if (!built) {
     built = new Intl.DateTimeFormat(regional(language), FORMATS[name]);
@@ -43,6 +45,7 @@ export function fullTime(language: Language, at: number): string {
 
 /** The heading of a day: today and yesterday by name, others by date; the year only when it is another one. */
 export function dayHeading(language: Language, day: number, now: number): string {
+  void timeZone();
   const today = new Date(now).setHours(0, 0, 0, 0);
   // Rounded: a day of a clock change is 23 or 25 hours long.
   const distance = Math.round((day - today) / DAY_MS);
@@ -56,6 +59,7 @@ export function dayHeading(language: Language, day: number, now: number): string
 
 /** For lists: the clock today, the date before that. */
 export function shortTime(language: Language, at: number, now: number): string {
+  void timeZone();
   const sameDay = new Date(at).toDateString() === new Date(now).toDateString();
   return sameDay ? clock(language, at) : format(language, 'short_day').format(at);
 }
