@@ -48,6 +48,8 @@ pub(crate) enum Flag {
     Dirty = 2,
     /// Being written to the store.
     Writing = 4,
+    /// The store did not take it by itself: it is tried again with each round, behind all others.
+    Refused = 8,
 }
 
 /// See the module.

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
@@ -14,17 +13,12 @@ use tokio::time::Instant;
 use crate::block::Block;
 use crate::error::ReadStatesError;
 use crate::log::Record;
-use crate::shard::Shard;
 use crate::states::Shared;
-use crate::store::{Retry, Row, RowStore, StoreError};
+use crate::store::{Row, RowStore, StoreError};
+use crate::storing::{BATCH_ROWS, store_due, store_refused};
 
-/// Rows in one write.
-const BATCH_ROWS: usize = 1_000;
 /// Rows that are read at once while the log is read.
 const LOADS_AT_ONCE: usize = 128;
-/// Rows that are taken, or marked as stored, before others get the shard's lock: some ten
-/// microseconds.
-const SLICE_ROWS: usize = 32;
 /// Rounds begin so often that a change waits at most twice that.
 const ROUNDS_PER_WAIT: u32 = 2;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -99,7 +93,10 @@ pub(crate) async fn round(shared: &Arc<Shared>) -> Result<(), ReadStatesError> {
             }
         }
     }
-    store_due(shared, before_ms).await?;
+    let refused_before = shared.shards.iter().map(|shard| shard.lock().refused_len()).collect();
+    let stored = store_due(shared, before_ms).await;
+    // Behind all others, and each once.
+    store_refused(shared, refused_before).await.and(stored)?;
     if let Some(error) = first_error {
         return Err(error);
     }
@@ -107,74 +104,6 @@ pub(crate) async fn round(shared: &Arc<Shared>) -> Result<(), ReadStatesError> {
         log.stored(segment?)?;
     }
     Ok(())
-}
-
-/// Stores those who leave, and those changed before a moment. The caller holds `storing`.
-async fn store_due(shared: &Arc<Shared>, before_ms: u64) -> Result<(), ReadStatesError> {
-    for shard in &shared.shards {
-        loop {
-            let rows = take_batch(shard, before_ms);
-            if rows.is_empty() {
-                break;
-            }
-            let rows_taken = rows.iter().map(|row| (row.user, row.version)).collect();
-            let taken = Taken { shard, rows: rows_taken };
-            let saved = shared.store.save(rows).await;
-            if saved.as_ref().is_err_and(|error| error.retry == Retry::TakenOver) {
-                shared.is_taken_over.store(true, Relaxed);
-            }
-            saved?;
-            taken.stored(shared.clock.now_ms());
-        }
-    }
-    Ok(())
-}
-
-/// Rows on their way to the store, by user and version: due again unless it has them, also when it
-/// panics.
-struct Taken<'a> {
-    shard: &'a Mutex<Shard>,
-    rows: Vec<(u64, u64)>,
-}
-
-impl Taken<'_> {
-    fn stored(mut self, now_ms: u64) {
-        let rows = std::mem::take(&mut self.rows);
-        each(self.shard, &rows, |shard, user, version| shard.stored(user, version, now_ms));
-    }
-}
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        each(self.shard, &self.rows, |shard, user, _| shard.not_stored(user));
-    }
-}
-
-/// Marks rows, some at a time.
-fn each(shard: &Mutex<Shard>, rows: &[(u64, u64)], mark: impl Fn(&mut Shard, u64, u64)) {
-    for slice in rows.chunks(SLICE_ROWS) {
-        let mut shard = shard.lock();
-        for &(user, version) in slice {
-            mark(&mut shard, user, version);
-        }
-        MutexGuard::unlock_fair(shard);
-    }
-}
-
-/// Rows that are due, for one write.
-fn take_batch(shard: &Mutex<Shard>, before_ms: u64) -> Vec<Row> {
-    let mut rows = Vec::new();
-    while rows.len() < BATCH_ROWS {
-        let mut shard = shard.lock();
-        let slice = shard.take_due(before_ms, SLICE_ROWS.min(BATCH_ROWS - rows.len()));
-        // To whoever waits: without this the next slice would begin before they wake.
-        MutexGuard::unlock_fair(shard);
-        if slice.is_empty() {
-            break;
-        }
-        rows.extend(slice);
-    }
-    rows
 }
 
 /// Rows of users of whom the log has something, those of some read at once: a store on another machine

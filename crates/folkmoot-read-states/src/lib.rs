@@ -45,6 +45,7 @@ mod server;
 mod shard;
 mod states;
 mod store;
+mod storing;
 mod table;
 pub mod wire;
 

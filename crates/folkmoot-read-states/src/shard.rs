@@ -54,6 +54,9 @@ pub(crate) struct Shard {
     leaving: HashMap<u64, Block>,
     /// Those of them of whom no write is under way.
     leaving_due: BTreeSet<u64>,
+    /// Users whose rows the store has refused, those tried last at the end. They are in none of the
+    /// queues above.
+    refused: VecDeque<u64>,
     deltas: HashMap<u64, Deltas>,
     /// Changes in `deltas`.
     deltas_len: usize,
@@ -98,6 +101,7 @@ impl Shard {
             dirty: VecDeque::new(),
             leaving: HashMap::new(),
             leaving_due: BTreeSet::new(),
+            refused: VecDeque::new(),
             deltas: HashMap::new(),
             deltas_len: 0,
             loading: HashMap::new(),
@@ -188,7 +192,9 @@ impl Shard {
         // While nobody can be evicted, all have to fit in.
         _ = self.make_room(block.bytes());
         self.bytes += block.bytes();
-        self.dirty.push_front((user, 0));
+        if !block.has(Flag::Refused) {
+            self.dirty.push_front((user, 0));
+        }
         self.table.insert(user, block);
         self.tidy_dirty();
         true
@@ -275,7 +281,7 @@ impl Shard {
             let Some(block) = self.table.remove(user) else { break };
             self.bytes -= block.bytes();
             if block.has(Flag::Dirty) {
-                if !block.has(Flag::Writing) {
+                if !block.has(Flag::Writing) && !block.has(Flag::Refused) {
                     self.leaving_due.insert(user);
                 }
                 self.leaving.insert(user, block);
@@ -322,12 +328,30 @@ impl Shard {
             let Some((user, _)) = self.dirty.pop_front() else { break };
             // Those who have left since are among the leaving.
             let Some(block) = self.table.get_mut(user) else { continue };
-            if block.has(Flag::Dirty) && !block.has(Flag::Writing) {
+            let is_due = block.has(Flag::Dirty) && !block.has(Flag::Refused);
+            if is_due && !block.has(Flag::Writing) {
                 block.set(Flag::Writing, true);
                 rows.push(row(user, block));
             }
         }
         rows
+    }
+
+    /// As `take_due`, of those whose rows were refused before.
+    pub(crate) fn take_refused(&mut self, max: usize) -> Vec<Row> {
+        let users: Vec<u64> = self.refused.drain(..max.min(self.refused.len())).collect();
+        users.into_iter().filter_map(|user| self.take(user)).collect()
+    }
+
+    /// The row of a user as it is now, of which a write is under way from here on.
+    pub(crate) fn take(&mut self, user: u64) -> Option<Row> {
+        let block = self.block_mut(user)?;
+        block.set(Flag::Writing, true);
+        Some(row(user, block))
+    }
+
+    fn block_mut(&mut self, user: u64) -> Option<&mut Block> {
+        self.table.get_mut(user).or_else(|| self.leaving.get_mut(&user))
     }
 
     /// Users who are not in memory and were changed before `before_ms`.
@@ -338,32 +362,43 @@ impl Shard {
 
     /// The store has a user's row of that version.
     pub(crate) fn stored(&mut self, user: u64, version: u64, now_ms: u64) {
-        if let Some(block) = self.table.get_mut(user) {
-            block.set(Flag::Writing, false);
-            if block.version() == version {
-                block.set(Flag::Dirty, false);
-            } else {
-                self.dirty.push_back((user, now_ms));
-            }
-        } else if let Some(block) = self.leaving.get_mut(&user) {
-            block.set(Flag::Writing, false);
-            if block.version() == version {
-                self.leaving.remove(&user);
-            } else {
-                self.leaving_due.insert(user);
-            }
+        let Some(block) = self.block_mut(user) else { return };
+        block.set(Flag::Writing, false);
+        block.set(Flag::Refused, false);
+        let is_newest = block.version() == version;
+        if is_newest {
+            block.set(Flag::Dirty, false);
+        }
+        match (self.leaving.contains_key(&user), is_newest) {
+            (true, true) => _ = self.leaving.remove(&user),
+            (true, false) => _ = self.leaving_due.insert(user),
+            (false, true) => {}
+            (false, false) => self.dirty.push_back((user, now_ms)),
         }
     }
 
-    /// The store did not take a user's row.
+    /// The store was not there for a user's row.
     pub(crate) fn not_stored(&mut self, user: u64) {
-        if let Some(block) = self.table.get_mut(user) {
-            block.set(Flag::Writing, false);
-            self.dirty.push_front((user, 0));
-        } else if let Some(block) = self.leaving.get_mut(&user) {
-            block.set(Flag::Writing, false);
+        let Some(block) = self.block_mut(user) else { return };
+        block.set(Flag::Writing, false);
+        if block.has(Flag::Refused) {
+            self.refused.push_back(user);
+        } else if self.leaving.contains_key(&user) {
             self.leaving_due.insert(user);
+        } else {
+            self.dirty.push_front((user, 0));
         }
+    }
+
+    /// The store is there, and did not take a user's row.
+    pub(crate) fn refused(&mut self, user: u64) {
+        let Some(block) = self.block_mut(user) else { return };
+        block.set(Flag::Refused, true);
+        self.not_stored(user);
+    }
+
+    pub(crate) fn refused_len(&self) -> usize {
+        self.refused.len()
     }
 
     pub(crate) fn is_leaving(&self) -> bool {
@@ -375,7 +410,8 @@ impl Shard {
         Sizes {
             users: self.table.len(),
             bytes: self.bytes + self.table.bytes(),
-            waiting: self.dirty.len() + self.leaving.len() + self.deltas.len(),
+            waiting: self.dirty.len() + self.refused.len() + self.leaving.len() + self.deltas.len(),
+            refused: self.refused.len(),
         }
     }
 }
@@ -393,4 +429,6 @@ pub struct Sizes {
     pub bytes: usize,
     /// Users with changes that the store does not have yet; those changed twice may count twice.
     pub waiting: usize,
+    /// Of them those whose rows the store did not take by themselves when it was last asked.
+    pub refused: usize,
 }

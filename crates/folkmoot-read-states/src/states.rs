@@ -257,6 +257,7 @@ impl ReadStates {
             sum.users += sizes.users;
             sum.bytes += sizes.bytes;
             sum.waiting += sizes.waiting;
+            sum.refused += sizes.refused;
         }
         sum
     }
@@ -264,7 +265,8 @@ impl ReadStates {
     /// Stores everything that was changed before the call.
     ///
     /// # Errors
-    /// The store or the log failed; what was not stored stays in memory, and in the log.
+    /// The store or the log failed, or the store refused some rows and has all others; what was not
+    /// stored stays in memory, and in the log.
     pub async fn store_all(&self) -> Result<(), ReadStatesError> {
         // In a task of its own: rows that are on their way are answered for, whoever gives up.
         let shared = self.shared.clone();

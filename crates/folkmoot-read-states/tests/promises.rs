@@ -352,6 +352,63 @@ async fn a_room_too_many_of_a_user_who_was_not_in_memory_is_an_error_in_the_log(
     }
 }
 
+/// Some of them leave memory, and some are changed once more meanwhile.
+#[tokio::test]
+async fn a_row_that_the_store_refuses_holds_up_no_other_and_is_counted_and_tried_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
+    let bad = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 500, 999, 2_500];
+    store.refuse(bad);
+    let options = Options { bytes_max: SMALL, ..with_log(directory.path()) };
+    let states = ReadStates::open(store.clone(), options).await.unwrap();
+    for user in 0..3_000 {
+        _ = states.all(user).await.unwrap();
+        _ = states.change(user, 1, acknowledge(1, 0)).unwrap();
+    }
+    for time in 2..5 {
+        for user in 0..3_000 {
+            _ = states.change(user, 1, acknowledge(time, 0)).unwrap();
+        }
+        let error = states.store_all().await.unwrap_err();
+        assert!(error.to_string().contains("it refuses a row"), "{error}");
+        assert_eq!(states.sizes().refused, bad.len());
+        for user in 0..3_000 {
+            let stored = store.load(user).await.unwrap().map(|row| row.entries[0].last_read);
+            assert_eq!(stored, (!bad.contains(&user)).then_some(time), "{user}");
+            assert_eq!(states.one(user, 1).await.unwrap().last_read, time, "{user}");
+        }
+    }
+    assert!(states.sizes().waiting < 100, "{:?}", states.sizes());
+    store.refuse([]);
+    states.store_all().await.unwrap();
+    assert_eq!((states.sizes().refused, states.sizes().waiting), (0, 0));
+    for user in bad {
+        assert_eq!(store.load(user).await.unwrap().unwrap().entries[0].last_read, 4);
+    }
+}
+
+/// In each shard some ten, which are the first to be stored.
+#[tokio::test]
+async fn many_rows_that_the_store_refuses_are_out_of_the_way_of_others_after_a_few_rounds() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Faulty::new(SqliteRows::open(&directory.path().join("read-states.db")).unwrap());
+    store.refuse(0..600);
+    let states = ReadStates::open(store.clone(), with_log(directory.path())).await.unwrap();
+    for user in 0..3_000 {
+        _ = states.change(user, 1, acknowledge(1, 0)).unwrap();
+    }
+    for _ in 0..10 {
+        states.store_all().await.unwrap_err();
+    }
+    assert_eq!((states.sizes().refused, states.sizes().waiting), (600, 600));
+    for user in 0..3_000 {
+        assert_eq!(store.load(user).await.unwrap().is_some(), user >= 600, "{user}");
+    }
+    store.refuse([]);
+    states.store_all().await.unwrap();
+    assert_eq!((states.sizes().refused, states.sizes().waiting), (0, 0));
+}
+
 #[tokio::test]
 async fn a_change_reaches_the_store_by_itself() {
     let directory = tempfile::tempdir().unwrap();

@@ -222,13 +222,22 @@ impl Agenda {
     pub(super) fn let_go(&mut self, mark: &Mark) {
         self.on_the_way -= 1;
         self.forget_letters(&mark.owner);
-        self.remove(&(mark.owner.clone(), mark.name.clone()));
+        self.forget_sent(mark);
     }
 
     /// Forgets an attempt, and has those behind it go on: it cannot be sent as things are.
     pub(super) fn set_aside(&mut self, mark: &Mark) {
         self.on_the_way -= 1;
-        self.remove(&(mark.owner.clone(), mark.name.clone()));
+        self.forget_sent(mark);
+    }
+
+    /// Forgets what is on its way, and not what its owner has put in its place meanwhile.
+    fn forget_sent(&mut self, mark: &Mark) {
+        let name = (mark.owner.clone(), mark.name.clone());
+        let is_it = |entry: &Entry| entry.is_on_the_way && entry.delivery.due == mark.due;
+        if self.entries.get(&name).is_some_and(is_it) {
+            self.remove(&name);
+        }
     }
 
     fn try_at(&mut self, name: Name, at: Timestamp) {

@@ -7,10 +7,11 @@
 pub(crate) mod errors;
 pub(crate) mod load;
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
 use folkmoot_read_states::{Answer, Change, Row, RowStore, StoreError};
 use tokio::sync::watch;
@@ -27,6 +28,7 @@ pub(crate) struct Faulty {
     rows: Box<dyn RowStore>,
     loads: AtomicUsize,
     fails_saves: AtomicBool,
+    refused: Mutex<BTreeSet<u64>>,
     panics_in_saves: AtomicBool,
     panics: watch::Sender<u32>,
     fails_every: AtomicU32,
@@ -41,6 +43,7 @@ impl Faulty {
             rows: Box::new(rows),
             loads: AtomicUsize::new(0),
             fails_saves: AtomicBool::new(false),
+            refused: Mutex::default(),
             panics_in_saves: AtomicBool::new(false),
             panics: watch::Sender::default(),
             fails_every: AtomicU32::new(u32::MAX),
@@ -56,6 +59,11 @@ impl Faulty {
 
     pub(crate) fn fail_saves(&self, on: bool) {
         self.fails_saves.store(on, SeqCst);
+    }
+
+    /// Takes no write from now on in which there is a row of one of them.
+    pub(crate) fn refuse(&self, users: impl IntoIterator<Item = u64>) {
+        *self.refused.lock().unwrap() = users.into_iter().collect();
     }
 
     pub(crate) fn panic_in_saves(&self, on: bool) {
@@ -110,6 +118,10 @@ impl RowStore for Faulty {
     fn save(&self, rows: Vec<Row>) -> Answer<()> {
         if self.is_down() || self.fails_saves.load(SeqCst) {
             return away("save rows");
+        }
+        let refused = self.refused.lock().unwrap().clone();
+        if rows.iter().any(|row| refused.contains(&row.user)) {
+            return Box::pin(async { Err(StoreError::new("save rows", "it refuses a row")) });
         }
         if self.panics_in_saves.load(SeqCst) {
             self.panics.send_modify(|panics| *panics += 1);

@@ -107,6 +107,22 @@ fn what_was_replaced_and_sent_again_meanwhile_is_not_taken_by_the_first_answer()
 }
 
 #[test]
+fn what_was_set_anew_stays_while_what_was_sent_before_is_set_aside_or_let_go() {
+    for due in [1, 50] {
+        for end in [Agenda::set_aside, Agenda::let_go] {
+            let mut agenda = Agenda::default();
+            agenda.put(letter("@tea", "owner", 1));
+            let sent = take(&mut agenda, 1, 9).remove(0);
+            agenda.cancel(id("owner"), "@tea".to_owned());
+            agenda.put(letter("@tea", "owner", due));
+            end(&mut agenda, &sent.mark);
+            assert_eq!((agenda.on_the_way(), agenda.len()), (0, 1));
+            assert_eq!(agenda.next_reminder(), Some(Timestamp(due)));
+        }
+    }
+}
+
+#[test]
 fn a_cron_delivery_is_another_request_each_time_and_skips_what_was_missed() {
     let mut agenda = Agenda::default();
     let cron = Some("* * * * *".to_owned());
