@@ -3,11 +3,14 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use althing_cluster::LEASE_DEFAULT;
 use rustix::process::Signal;
-use support::{Process, assert_one_life_at_a_time, assert_ordered, assert_whole, scene, scene_of};
+use support::{
+    LEASE, Process, assert_one_life_at_a_time, assert_ordered, assert_whole, scene, scene_of,
+};
 
 /// From the death of a node to an answer of its actor elsewhere, with the default lease.
 const TAKE_OVER_MAX: Duration = Duration::from_secs(8);
@@ -154,7 +157,7 @@ fn nothing_is_lost_while_nodes_join_and_leave_under_load() {
     for load in others {
         assert_eq!(two.hear(&load, ""), "told 2000");
     }
-    let mut nodes = std::collections::BTreeSet::new();
+    let mut nodes = BTreeSet::new();
     for account in &accounts {
         // Behind everything that was told from here.
         one.ask("add", &format!("{account} 0"));
@@ -243,4 +246,27 @@ fn subscribers_miss_nothing_while_the_owner_of_a_topic_moves() {
         let count = book.iter().filter(|line| !line.is_open).count() as u64;
         assert_eq!(follow_up_to(&mut ear, word, count), 0, "of {account}");
     }
+}
+
+/// Its name is taken until the lease of its former life is over; nobody else has its accounts
+/// before that either.
+#[test]
+fn a_node_that_is_killed_and_started_again_at_once_comes_back_when_its_lease_is_over() {
+    let scene = scene();
+    let (mut one, mut two) = (scene.node("one"), scene.node("two"));
+    two.ask_until("who", "", "one:2");
+    let account = scene.account_on(&mut two, 0);
+    let load = one.begin("load", &format!("{account} loader 1000"));
+    one.ask("add", &format!("{account} 0"));
+    two.kill();
+    let killed = Instant::now();
+    let mut again = scene.node("two");
+    assert!(killed.elapsed() >= LEASE / 2, "the former life may still believe in its lease");
+    again.ask_until("add", &format!("{account} 1"), " two ");
+    assert_eq!(one.hear(&load, ""), "told 1000");
+    let book = scene.book(&account);
+    assert_one_life_at_a_time(&book);
+    assert_ordered(&book, "loader");
+    let epochs: BTreeSet<u64> = book.iter().map(|line| line.epoch).collect();
+    assert!(epochs.len() >= 2, "its second life is another one: {epochs:?}");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::support::cluster::{Cluster, joined};
 use althing::remote::NotMoved;
 use althing::{ActorRef, Context, Node, actor};
-use althing_cluster::{Authority, Member, MemberConfig, MoveError, Tls};
+use althing_cluster::{Authority, Member, MemberConfig, MoveError, Role, Tls};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
@@ -28,12 +28,13 @@ impl Wanderer {
 }
 
 async fn node(authority: &Authority, name: &str) -> (Member, Node) {
+    node_of(authority, name, Role::Host).await
+}
+
+async fn node_of(authority: &Authority, name: &str, role: Role) -> (Member, Node) {
     let at = authority.address().to_string();
-    let config = MemberConfig::new("test", name, at, Tls::insecure_plaintext());
-    let member = Member::bind(config).expect("a port");
-    let node = Node::builder(name).cluster(member.way()).actor(async |_| Ok(Wanderer)).build();
-    member.join().await.expect("the authority is there");
-    (member, node)
+    let config = MemberConfig::new("test", name, at, Tls::insecure_plaintext()).role(role);
+    joined(config, |node| node.actor(async |_| Ok(Wanderer))).await
 }
 
 async fn go(wanderer: &ActorRef<Wanderer>, node: &str) -> String {
@@ -67,8 +68,18 @@ async fn an_actor_has_itself_moved_and_is_refused_where_nobody_takes_it() {
         lives_on(&wanderer, there).await;
         lives_on(&second.get::<Wanderer>("ada"), there).await;
     }
-    let unknown = NotMoved::UnknownNode("nine".to_owned());
-    assert_eq!(go(&wanderer, "nine").await, format!("{:?}", Err::<(), _>(unknown)));
+    // No actor lives on a guest, which is a member all the same.
+    let (_guest, gateway) = node_of(&authority, "gateway", Role::Guest).await;
+    let from_there = gateway.get::<Wanderer>("ada").home().timeout(PATIENCE).await;
+    assert_eq!(from_there.as_deref(), Ok("one"));
+    let mut views = one.views();
+    while one.view().members.len() < 3 {
+        timeout(PATIENCE, views.changed()).await.expect("it is known").expect("it lives");
+    }
+    for nowhere in ["nine", "gateway"] {
+        let unknown = NotMoved::UnknownNode(nowhere.to_owned());
+        assert_eq!(go(&wanderer, nowhere).await, format!("{:?}", Err::<(), _>(unknown)));
+    }
     let nobody = first.spawn(Wanderer);
     let stays = NotMoved::Stays(nobody.id());
     assert_eq!(go(&nobody, "two").await, format!("{:?}", Err::<(), _>(stays)));
