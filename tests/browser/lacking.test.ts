@@ -143,12 +143,18 @@ describe('a server that has a newer client', () => {
   });
 });
 
+/** What signing in consists of. */
+const ENTRANCE = ['SignIn', 'Entrance', 'AccountFields', 'PasswordField', 'Form'];
+
 describe('whoever is signed out while there is no network', () => {
   it('sees_where_to_sign_in_again', async () => {
     const { context, page } = await elsewhere(async () => undefined);
     await said(page, 'Nothing but words').waitFor();
-    // What is not shown yet has come by itself.
-    await page.waitForFunction(() => performance.getEntriesByType('resource').some(({ name }) => /\/SignIn-[^/]*\.js$/.test(name)));
+    // What is not shown yet has come by itself, in whole.
+    await page.waitForFunction((parts) => {
+      const loaded = performance.getEntriesByType('resource').map(({ name }) => name);
+      return parts.every((part) => loaded.some((name) => name.includes(`/assets/${part}-`) && name.endsWith('.js')));
+    }, ENTRANCE);
     await context.setOffline(true);
     await page.evaluate(() => {
       const session = localStorage.getItem('folkmoot.session') ?? '';
