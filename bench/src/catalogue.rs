@@ -292,6 +292,12 @@ pub(crate) const CATALOGUE: &[Workload] = &[
         Better::Higher,
         "messages that Folkmoot acknowledges per second, fsync on",
     ),
+    application("chat-send-postgres", Better::Higher, "the same as chat-send on PostgreSQL"),
+    application(
+        "chat-send-cassandra",
+        Better::Higher,
+        "the same as chat-send on one node of Cassandra, every write synced",
+    ),
     application(
         "durable-commit-postgres",
         Better::Higher,

@@ -59,7 +59,9 @@ pub(crate) fn run(arguments: &Arguments) -> Option<Result<Vec<Sample>, String>> 
         "chat-send-foreign" => Some(watched(|| said(foreign::run(arguments.budget)))),
         "timers" => Some(timers::run(arguments.budget)),
         "passivate" => Some(passivate::run(arguments.budget)),
-        "chat-send" => Some(said(chat::run(arguments.budget))),
+        "chat-send" => Some(said(chat::run(On::Embedded, arguments.budget))),
+        "chat-send-postgres" => Some(said(chat::run(On::Postgres, arguments.budget))),
+        "chat-send-cassandra" => Some(said(chat::run(On::Cassandra, arguments.budget))),
         "treasure-3k" => Some(watched(|| treasure::run(&treasure::MANY_SOCKETS, arguments.budget))),
         "treasure-50k" => {
             Some(watched(|| treasure::run(&treasure::MANY_PLAYERS, arguments.budget)))

@@ -4,8 +4,11 @@
 //! disk. 64 senders over WebSockets, eight to a room, keep one message each in flight; in every
 //! room one more client is subscribed and notes when each message arrives. At the end every
 //! acknowledged message must have arrived there, once, in order and without a gap.
+//! `chat-send-postgres` and `chat-send-cassandra` are the same with the data in a real server of this
+//! machine, which syncs what it acknowledges.
 
 use super::folkmoot::{Client, Server};
+use super::kept::On;
 use althing_bench_workloads::{Budget, Sample, percentile_ns};
 use anyhow::{Context, Result, bail, ensure};
 use folkmoot_protocol::rpc::{InviteAccept, InviteCreate, MessageSend, RoomCreate};
@@ -23,12 +26,12 @@ const PADDING: &str = "the quick brown fox jumps over the lazy dog and then take
 /// Longest wait for the last deliveries.
 const SETTLE_MAX: Duration = Duration::from_secs(10);
 
-pub(crate) fn run(budget: Budget) -> Result<Vec<Sample>> {
+pub(crate) fn run(on: On, budget: Budget) -> Result<Vec<Sample>> {
     // Half of the cores: the server, a process of its own, is what is measured.
     let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get().div_ceil(2));
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
-    runtime.block_on(measure(budget))
+    runtime.block_on(measure(on, budget))
 }
 
 /// What one sender or listener saw in the measured part.
@@ -47,8 +50,8 @@ struct Run {
     stop: AtomicBool,
 }
 
-async fn measure(budget: Budget) -> Result<Vec<Sample>> {
-    let server = Server::start().await?;
+async fn measure(on: On, budget: Budget) -> Result<Vec<Sample>> {
+    let server = Server::start(on).await?;
     let run = Arc::new(Run {
         origin: Instant::now(),
         measured: AtomicBool::new(false),

@@ -1,31 +1,21 @@
-//! The read states of one user, packed: 21 bytes an entry and 16 bytes for all of them.
+//! The read states of one user, packed: 20 bytes an entry, sorted by a hash of their rooms.
 //!
-//! One allocation of half-words holds everything, so that an update touches two cache lines: one
-//! with the header and a fingerprint of each room, which says where the entry is, and that of the
-//! entry.
-//!
-//! ```text
-//! 0, 1                       version: the number of the last change
-//! 2                          entries (bits 0-15), room for so many (16-31)
-//! 3                          flags
-//! next `room_for / 4`        fingerprints of the rooms, a byte each
-//! next `room_for * 5`        room (2), last read message (2), mentions (1)
-//! ```
+//! The hash spreads rooms evenly, so it says about where a room's entry is, and an update reads one
+//! or two cache lines of entries and none beside them. What else is known of the user lies in the
+//! block itself, and so in the place of the table that leads there.
 //!
 //! Owner: the table of a shard. Invariant: each room is there once.
+
+use std::cmp::Ordering;
 
 use crate::change::Change;
 
 /// The rooms of one user that are kept; the next one is refused by name.
 pub const ROOMS_MAX: usize = u16::MAX as usize;
 
-const HEADER: usize = 4;
-const COUNTS: usize = 2;
-const FLAGS: usize = 3;
-const ENTRY: usize = 5;
-/// A byte of one in each byte, and the highest bit in each.
-const ONES: u32 = 0x0101_0101;
-const HIGHS: u32 = 0x8080_8080;
+/// Room (2 words), last read message (2), mentions (1): words, because numbers of eight bytes would
+/// leave a gap after each entry.
+type Entry = [u32; 5];
 
 /// How far one user has read in one room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +30,7 @@ pub struct ReadState {
 
 /// What a shard keeps about a user beside the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
+#[repr(u8)]
 pub(crate) enum Flag {
     /// Used since the clock's hand last came by.
     Referenced = 1,
@@ -54,139 +44,121 @@ pub(crate) enum Flag {
 
 /// See the module.
 pub(crate) struct Block {
-    words: Box<[u32]>,
+    /// The first `len` are in use.
+    entries: Box<[Entry]>,
+    /// The number of the last change.
+    version: u64,
+    len: u16,
+    flags: u8,
 }
 
 impl Block {
-    /// The entries; of two for one room the last counts.
+    /// The entries, of which there may be `ROOMS_MAX`; of two for one room the last counts.
     pub(crate) fn new(entries: &[ReadState], version: u64) -> Self {
-        let mut block = Self::empty(entries.len().min(ROOMS_MAX), version);
-        for entry in entries {
-            _ = block.update(entry.room, |state| *state = *entry);
+        let mut sorted: Vec<_> = entries.iter().take(ROOMS_MAX).copied().collect();
+        sorted.sort_by_key(|entry| hash(entry.room));
+        let mut block = Self::empty(sorted.len(), version);
+        for (n, entry) in sorted.iter().enumerate() {
+            let is_last = sorted.get(n + 1).is_none_or(|next| next.room != entry.room);
+            if is_last {
+                block.write(block.len(), *entry);
+                block.len += 1;
+            }
         }
         block
     }
 
     fn empty(room_for: usize, version: u64) -> Self {
-        let words = HEADER + room_for.div_ceil(4) + room_for * ENTRY;
-        let mut block = Self { words: vec![0; words].into_boxed_slice() };
-        block.set_version(version);
-        block.words[COUNTS] = (room_for as u32) << 16;
-        block
-    }
-
-    #[inline]
-    fn wide(&self, at: usize) -> u64 {
-        u64::from(self.words[at]) | u64::from(self.words[at + 1]) << 32
-    }
-
-    #[inline]
-    fn set_wide(&mut self, at: usize, value: u64) {
-        self.words[at] = value as u32;
-        self.words[at + 1] = (value >> 32) as u32;
+        let entries = vec![Entry::default(); room_for].into_boxed_slice();
+        Self { entries, version, len: 0, flags: 0 }
     }
 
     #[inline]
     pub(crate) fn version(&self) -> u64 {
-        self.wide(0)
+        self.version
     }
 
     #[inline]
     pub(crate) fn set_version(&mut self, version: u64) {
-        self.set_wide(0, version);
+        self.version = version;
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        (self.words[COUNTS] & 0xffff) as usize
-    }
-
-    #[inline]
-    fn room_for(&self) -> usize {
-        (self.words[COUNTS] >> 16) as usize
-    }
-
-    fn set_len(&mut self, len: usize) {
-        self.words[COUNTS] = self.words[COUNTS] & !0xffff | len as u32;
+        usize::from(self.len)
     }
 
     #[inline]
     pub(crate) fn has(&self, flag: Flag) -> bool {
-        self.words[FLAGS] & flag as u32 != 0
+        self.flags & flag as u8 != 0
     }
 
     #[inline]
     pub(crate) fn set(&mut self, flag: Flag, on: bool) {
         if on {
-            self.words[FLAGS] |= flag as u32;
+            self.flags |= flag as u8;
         } else {
-            self.words[FLAGS] &= !(flag as u32);
+            self.flags &= !(flag as u8);
         }
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory beside the block itself.
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.words)
+        size_of_val(&*self.entries)
     }
 
     #[inline]
-    fn entry(&self, at: usize) -> usize {
-        HEADER + self.room_for().div_ceil(4) + at * ENTRY
+    fn hash(&self, at: usize) -> u64 {
+        hash(wide(&self.entries[at], 0))
     }
 
-    /// Where a room's entry is.
+    /// Where a room's entry is, or would be.
     #[inline]
-    fn find(&self, room: u64) -> Option<usize> {
-        let wanted = u32::from(fingerprint(room)) * ONES;
-        let (len, entries) = (self.len(), self.entry(0));
-        for (word, fingerprints) in self.words[HEADER..entries].iter().enumerate() {
-            let differs = fingerprints ^ wanted;
-            // A high bit for each byte that is zero, and perhaps for one above such a byte.
-            let mut alike = differs.wrapping_sub(ONES) & !differs & HIGHS;
-            while alike != 0 {
-                let at = word * 4 + alike.trailing_zeros() as usize / 8;
-                if at < len && self.wide(entries + at * ENTRY) == room {
-                    return Some(at);
-                }
-                alike &= alike - 1;
+    fn find(&self, room: u64) -> Result<usize, usize> {
+        let (wanted, len) = (hash(room), self.len());
+        if len == 0 {
+            return Err(0);
+        }
+        // Below `len`, by as much as the hash is below its largest.
+        let mut at = (((wanted >> 32) * len as u64) >> 32) as usize;
+        while self.hash(at) < wanted {
+            at += 1;
+            if at == len {
+                return Err(at);
             }
         }
-        None
+        loop {
+            match self.hash(at).cmp(&wanted) {
+                Ordering::Equal => return Ok(at),
+                Ordering::Less => return Err(at + 1),
+                Ordering::Greater if at == 0 => return Err(0),
+                Ordering::Greater => at -= 1,
+            }
+        }
     }
 
     #[inline]
     fn read(&self, at: usize) -> ReadState {
-        let entry = self.entry(at);
-        ReadState {
-            room: self.wide(entry),
-            last_read: self.wide(entry + 2),
-            mentions: self.words[entry + 4],
-        }
+        let entry = &self.entries[at];
+        ReadState { room: wide(entry, 0), last_read: wide(entry, 2), mentions: entry[4] }
     }
 
     #[inline]
     fn write(&mut self, at: usize, state: ReadState) {
-        let entry = self.entry(at);
-        self.set_wide(entry, state.room);
-        self.set_wide(entry + 2, state.last_read);
-        self.words[entry + 4] = state.mentions;
-    }
-
-    fn set_fingerprint(&mut self, at: usize, room: u64) {
-        let (word, shift) = (HEADER + at / 4, at % 4 * 8);
-        let others = self.words[word] & !(0xff << shift);
-        self.words[word] = others | u32::from(fingerprint(room)) << shift;
+        let halves = |wide: u64| (wide as u32, (wide >> 32) as u32);
+        let (room, last_read) = (halves(state.room), halves(state.last_read));
+        self.entries[at] = [room.0, room.1, last_read.0, last_read.1, state.mentions];
     }
 
     /// What is known of a room.
     #[inline]
     pub(crate) fn get(&self, room: u64) -> Option<ReadState> {
-        self.find(room).map(|at| self.read(at))
+        self.find(room).ok().map(|at| self.read(at))
     }
 
     /// Whether something can be known of a room.
     pub(crate) fn has_room_for(&self, room: u64) -> bool {
-        self.len() < ROOMS_MAX || self.find(room).is_some()
+        self.len() < ROOMS_MAX || self.find(room).is_ok()
     }
 
     /// All entries, in no particular order.
@@ -202,10 +174,13 @@ impl Block {
         room: u64,
         change: impl FnOnce(&mut ReadState),
     ) -> Option<(ReadState, bool)> {
-        let Some(at) = self.find(room) else {
-            let mut entry = ReadState { room, ..ReadState::default() };
-            change(&mut entry);
-            return self.push(entry).then_some((entry, true));
+        let at = match self.find(room) {
+            Ok(at) => at,
+            Err(at) => {
+                let mut entry = ReadState { room, ..ReadState::default() };
+                change(&mut entry);
+                return self.insert(at, entry).then_some((entry, true));
+            }
         };
         let before = self.read(at);
         let mut entry = before;
@@ -238,44 +213,42 @@ impl Block {
     }
 
     #[cold]
-    fn push(&mut self, entry: ReadState) -> bool {
+    fn insert(&mut self, at: usize, entry: ReadState) -> bool {
         let len = self.len();
         if len == ROOMS_MAX {
             return false;
         }
-        if len == self.room_for() {
+        if len == self.entries.len() {
             // An eighth more: joining rooms is rare, and the memory is there for all of them.
             let room_for = (len + 1 + len / 8).min(ROOMS_MAX);
-            let mut grown = Self::empty(room_for, self.version());
-            grown.words[FLAGS] = self.words[FLAGS];
-            for (at, entry) in self.entries().enumerate() {
-                grown.write(at, entry);
-                grown.set_fingerprint(at, entry.room);
-            }
-            *self = grown;
+            let mut grown = Self::empty(room_for, self.version);
+            grown.entries[..len].copy_from_slice(&self.entries);
+            self.entries = grown.entries;
         }
-        self.write(len, entry);
-        self.set_fingerprint(len, entry.room);
-        self.set_len(len + 1);
+        self.entries.copy_within(at..len, at + 1);
+        self.write(at, entry);
+        self.len += 1;
         true
     }
 
     /// Forgets a room. Returns whether it was there.
     pub(crate) fn remove(&mut self, room: u64) -> bool {
-        let Some(at) = self.find(room) else { return false };
-        let last = self.len() - 1;
-        let moved = self.read(last);
-        self.write(at, moved);
-        self.set_fingerprint(at, moved.room);
-        self.set_len(last);
+        let Ok(at) = self.find(room) else { return false };
+        self.entries.copy_within(at + 1..self.len(), at);
+        self.len -= 1;
         true
     }
 }
 
-/// Eight bits of a room that differ between most rooms.
 #[inline]
-fn fingerprint(room: u64) -> u8 {
-    (room.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+fn wide(entry: &Entry, at: usize) -> u64 {
+    u64::from(entry[at]) | u64::from(entry[at + 1]) << 32
+}
+
+/// Spreads rooms over all numbers; no two have the same.
+#[inline]
+fn hash(room: u64) -> u64 {
+    room.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]

@@ -3,8 +3,11 @@
 use super::client::Client;
 use super::report::Report;
 use crate::build::{build_directory, up_to_date};
+use crate::solo::kept::On;
+use althing_testkit::servers::{CassandraServer, PostgresServer};
 use anyhow::{Context, Result, bail, ensure};
 use folkmoot_protocol::chat::{AccountCreate, SignedIn};
+use std::any::Any;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -13,6 +16,7 @@ use std::{env, fs, process};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
+use tokio::task::block_in_place;
 use tokio::time::timeout;
 
 /// The environment's variable for a server that is built already.
@@ -46,24 +50,38 @@ pub(in crate::solo) struct Server {
     process: Child,
     address: SocketAddr,
     directory: PathBuf,
+    store: Option<String>,
+    /// Where its data is, if not in the directory; ends when dropped.
+    _database: Option<Box<dyn Any + Send>>,
 }
 
 impl Server {
-    /// Builds and starts the server on a free port, with a new data directory beside the build.
-    pub(in crate::solo) async fn start() -> Result<Self> {
+    /// Builds and starts the server on a free port, with a new data directory beside the build, and a
+    /// database of its own if it is to be on one.
+    pub(in crate::solo) async fn start(on: On) -> Result<Self> {
         let directory = prepare()?;
-        Self::start_in(directory).await
+        let (store, database): (_, Option<Box<dyn Any + Send>>) = match on {
+            On::Embedded => (None, None),
+            On::Postgres => {
+                let database = block_in_place(PostgresServer::start);
+                (Some(database.url()), Some(Box::new(database)))
+            }
+            On::Cassandra => {
+                let database = block_in_place(CassandraServer::start);
+                let url = format!("cassandra://{}/bench?replicas=1", database.host());
+                (Some(url), Some(Box::new(database)))
+            }
+        };
+        let (process, address) = spawn(&directory, store.as_deref(), Freed::Kept).await?;
+        Ok(Self { process, address, directory, store, _database: database })
     }
 
     /// The same on a directory that `folkmoot seed` has filled as these flags say; a device of each
     /// user is signed in.
     pub(in crate::solo) async fn seeded(seed: &[String]) -> Result<Self> {
-        Self::start_in(filled(seed).await?).await
-    }
-
-    async fn start_in(directory: PathBuf) -> Result<Self> {
-        let (process, address) = spawn(&directory, Freed::Kept).await?;
-        Ok(Self { process, address, directory })
+        let directory = filled(seed).await?;
+        let (process, address) = spawn(&directory, None, Freed::Kept).await?;
+        Ok(Self { process, address, directory, store: None, _database: None })
     }
 
     /// Ends the server as an operator would, and starts it on the same data.
@@ -74,7 +92,7 @@ impl Server {
         let ended = timeout(STOP_MAX, self.process.wait()).await;
         let status = ended.context("folkmoot did not stop in time")??;
         ensure!(status.success(), "folkmoot stopped with {status}");
-        (self.process, self.address) = spawn(&self.directory, freed).await?;
+        (self.process, self.address) = spawn(&self.directory, self.store.as_deref(), freed).await?;
         Ok(())
     }
 
@@ -181,8 +199,11 @@ pub(in crate::solo) async fn filled(seed: &[String]) -> Result<PathBuf> {
 }
 
 /// Starts the server on the data of a directory.
-async fn spawn(directory: &Path, freed: Freed) -> Result<(Child, SocketAddr)> {
+async fn spawn(directory: &Path, store: Option<&str>, freed: Freed) -> Result<(Child, SocketAddr)> {
     let mut command = Command::new(program()?);
+    if let Some(store) = store {
+        command.env("FOLKMOOT_STORE", store);
+    }
     if freed == Freed::Returned {
         command.env("MIMALLOC_PURGE_DELAY", "0");
     }
