@@ -10,8 +10,13 @@ use althing_store::{Embedded, Store};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// Rounds of one test; each adds to the same file.
-const KILLS: usize = 20;
+/// Rounds of one test, unless KILLS says otherwise; each adds to the same file.
+const KILLS_DEFAULT: usize = 20;
+
+fn kills() -> usize {
+    let kills = std::env::var("KILLS").ok();
+    kills.map_or(KILLS_DEFAULT, |kills| kills.parse().expect("KILLS is a number"))
+}
 
 fn example(name: &str) -> PathBuf {
     let tests = std::env::current_exe().expect("a test has a path");
@@ -52,7 +57,7 @@ async fn run_and_kill(directory: &Path, lines_before: usize) -> HashMap<u64, u64
 async fn a_killed_process_loses_nothing_that_it_acknowledged() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut commits = 0;
-    for round in 0..KILLS {
+    for round in 0..kills() {
         // Amid the first batch, between batches, and after many.
         let lines_before = 1 + round * 37 % 300;
         let acknowledged = run_and_kill(directory.path(), lines_before).await;
@@ -79,7 +84,7 @@ async fn a_killed_process_loses_nothing_that_it_acknowledged() {
             commits = commits.max(kept.version);
         }
     }
-    assert!(commits > KILLS as u64, "the committer got somewhere between the kills");
+    assert!(commits > kills() as u64, "the committer got somewhere between the kills");
 }
 
 /// Runs transfers from `first` on until killed after so many acknowledged lines; returns the first
@@ -113,7 +118,7 @@ fn transfers(directory: &Path, first: u64, last: u64) -> Child {
 async fn letters_of_a_killed_process_have_their_effect_once_and_so_do_requests_that_come_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut first = 1;
-    for round in 0..KILLS {
+    for round in 0..kills() {
         // Whoever asks does not know of the others whether they were done, and asks again.
         first = transfer_and_kill(directory.path(), first, 1 + round * 13 % 60).await;
     }

@@ -22,6 +22,9 @@ use crate::store::{Store, StoreError};
 /// taken down together touches the same pages of the store, and waits for one sync. After a crash
 /// what was taken meanwhile is sent once more.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
+/// The same when a letter was taken: its actor remembers so many requests only, and shall know it
+/// if it comes again.
+const SETTLE_LETTERS_EVERY: Duration = Duration::from_millis(20);
 /// So many are taken down without waiting.
 const SETTLE_MANY: usize = 32_768;
 /// How often it looks whether actors have come here or gone.
@@ -47,6 +50,8 @@ pub(super) struct Carrier {
     is_settling: bool,
     /// Nothing but many is taken down before.
     settle_at: Timestamp,
+    /// The last time it was not.
+    settling_failed: bool,
     /// What was taken, and may be in a page that was read before the store knew, or in what was
     /// left before.
     taken: HashSet<Mark>,
@@ -95,6 +100,7 @@ impl Carrier {
             settled: Vec::new(),
             is_settling: false,
             settle_at: Timestamp(0),
+            settling_failed: false,
             taken: HashSet::new(),
             known: Vec::new(),
             known_to_look: Vec::new(),
@@ -366,6 +372,9 @@ impl Handler<Answered> for Carrier {
         for (mark, outcome) in answered.outcomes {
             match outcome {
                 Outcome::Taken => {
+                    if reminder_name(&mark.name).is_none() && !self.settling_failed {
+                        self.settle_at = self.settle_at.min(later(now, SETTLE_LETTERS_EVERY));
+                    }
                     self.taken.insert(mark.clone());
                     let settled = self.agenda.taken(mark, now);
                     self.settled.push(settled);
@@ -389,6 +398,7 @@ impl Handler<SettledAll> for Carrier {
 
     async fn handle(&mut self, done: SettledAll, ctx: &mut Context<Self>) {
         self.is_settling = false;
+        self.settling_failed = done.outcome.is_err();
         if let Err(error) = done.outcome {
             tracing::warn!(%error, "what was delivered cannot be taken down");
             // Before what was taken since: what came again meanwhile follows on it.

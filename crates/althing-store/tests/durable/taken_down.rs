@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use althing::{ActorError, Context, Start, Timestamp, Wire, actor};
 use althing_store::{
-    Answer, Courier, Memory, Reminder, Saved, Settled, State, Store, StoreError, When,
+    Answer, Courier, Memory, Reminder, RequestId, Saved, Settled, State, Store, StoreError, When,
 };
 use althing_testkit::World;
 use tokio::sync::watch;
@@ -36,6 +36,16 @@ impl Tower {
 
     async fn strike(&mut self, reminder: Reminder) {
         self.saved.last = reminder.due.0;
+    }
+
+    #[wire(skip)]
+    async fn call(&mut self, other: String, ctx: &mut Context<Self>) {
+        let other = ctx.node().get::<Tower>(other);
+        self.saved.post().tell(|request| other.hear(request)).expect("it can be written down");
+    }
+
+    async fn hear(&mut self, request: RequestId) {
+        self.saved.once(&request, |strokes| strokes.last += 1);
     }
 }
 
@@ -84,5 +94,23 @@ fn what_comes_again_while_the_store_does_not_answer_is_taken_down_in_its_order()
         let late = Timestamp(node.now().0 - 3_000);
         let left = store.memory.due(late, None, 9).await.expect("it reads");
         assert_eq!(left, [], "it would come once more");
+    });
+}
+
+/// After a crash it would come again, and its actor remembers so many requests only.
+#[test]
+fn a_letter_that_was_taken_is_taken_down_at_once() {
+    let (world, store) = (World::new(1), Arc::new(Memory::default()));
+    let courier = Arc::new(Courier::new(store.clone()));
+    let node = world.node("town").actor(opening(courier.clone())).build();
+    courier.start(&node);
+    world.run(async {
+        for _ in 0..10 {
+            let church = node.get::<Tower>("church");
+            church.call("gate".to_owned()).await.expect("it runs");
+            node.sleep(Duration::from_millis(50)).await;
+            let left = store.due(Timestamp(u64::MAX), None, 9).await.expect("it reads");
+            assert_eq!(left, []);
+        }
     });
 }

@@ -6,8 +6,8 @@
 //! The server is killed with SIGKILL in the middle, KILLS times (20 by default), and started again
 //! on the same directory and port. With its data in a database, it is one time the server, one time
 //! the database while the server runs on, one time both; and one time the index of what is in
-//! Cassandra is lost. In the end the history is compared with the acknowledgements,
-//! and every client's stream with the history.
+//! Cassandra is lost: once each, and as many times more often as KILLS is above 20. In the end the
+//! history is compared with the acknowledgements, and every client's stream with the history.
 //!
 //! The moments of the kills are chosen by a seed, which is printed; `KILL_SEED=n` repeats the
 //! choice. Moments count acknowledgements, not milliseconds, so that a slow machine is killed as
@@ -42,12 +42,11 @@ const ROOMS: usize = 8;
 /// fan-out.
 const ROOMS_PER_CLIENT: usize = 3;
 const KILLS_DEFAULT: usize = 20;
-/// With a database: each of the three once.
-const KILLS_DATABASE: usize = 3;
 /// Acknowledgements between two kills: sometimes the server dies before its first batch is applied,
 /// sometimes with a long log.
 const ACKS_BETWEEN_KILLS: std::ops::Range<u64> = 20..400;
-/// A server that no longer answers must fail the test, not hang it.
+/// A server that no longer answers must fail the test, not hang it. For each twenty kills, or each
+/// round with a database.
 const TEST_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Who is killed.
@@ -91,32 +90,31 @@ fn setting(name: &str) -> Option<u64> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_acknowledged_is_lost_doubled_or_reordered_by_sigkill() {
-    let victims = vec![Victim::Server; kills(KILLS_DEFAULT)];
-    tokio::time::timeout(TEST_TIMEOUT, run(random(), Behind::Nobody, &victims))
-        .await
-        .expect("it ends in time");
+    killed(Behind::Nobody, &[Victim::Server].repeat(KILLS_DEFAULT)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_acknowledged_is_lost_when_postgresql_or_a_server_on_it_is_killed() {
-    let kinds = [Victim::Database, Victim::Server, Victim::Both];
-    let victims: Vec<Victim> = kinds.into_iter().cycle().take(kills(KILLS_DATABASE)).collect();
     let postgres = tokio::task::block_in_place(PostgresServer::start);
-    let run = run(random(), Behind::Postgres(postgres), &victims);
-    tokio::time::timeout(TEST_TIMEOUT, run).await.expect("it ends in time");
+    let victims = [Victim::Database, Victim::Server, Victim::Both];
+    killed(Behind::Postgres(postgres), &victims).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_acknowledged_is_lost_when_cassandra_a_server_on_it_or_its_index_is_killed() {
-    let kinds = [Victim::Index, Victim::Database, Victim::Server, Victim::Both];
-    let victims: Vec<Victim> = kinds.into_iter().cycle().take(kills(kinds.len())).collect();
     let cassandra = tokio::task::block_in_place(CassandraServer::start);
-    let run = run(random(), Behind::Cassandra(cassandra), &victims);
-    tokio::time::timeout(TEST_TIMEOUT, run).await.expect("it ends in time");
+    let victims = [Victim::Index, Victim::Database, Victim::Server, Victim::Both];
+    killed(Behind::Cassandra(cassandra), &victims).await;
 }
 
-fn kills(default: usize) -> usize {
-    setting("KILLS").map_or(default, |kills| kills as usize)
+/// Kills these one after the other, as often as KILLS says.
+async fn killed(behind: Behind, victims: &[Victim]) {
+    let kills = setting("KILLS").map_or(KILLS_DEFAULT, |kills| kills as usize);
+    let times = kills as f64 / KILLS_DEFAULT as f64;
+    let count = (victims.len() as f64 * times).round() as usize;
+    let victims: Vec<Victim> = victims.iter().copied().cycle().take(count).collect();
+    let run = run(random(), behind, &victims);
+    tokio::time::timeout(TEST_TIMEOUT.mul_f64(times.max(1.0)), run).await.expect("it ends in time");
 }
 
 fn random() -> Random {
