@@ -75,7 +75,7 @@ miri: ## the runtime's tests under miri with strict provenance, where the nightl
 KILLS ?= 200
 soak: ## stops, kills and panics of actors at random under load for SECONDS; then processes that store are killed KILLS times (200)
 	SECONDS=$(SECONDS) cargo run --release -p althing --example soak
-	KILLS=$(KILLS) cargo test --workspace --test kill --test kills -- --nocapture
+	KILLS=$(KILLS) cargo test --workspace --test kill --test kills
 
 # A run that fails prints the shrunk program and its seed; TORTURE_SEED=n runs one again.
 torture: ## random programs on the runtime, checked against its promises, for SECONDS
