@@ -2,6 +2,7 @@
 
 mod behind;
 mod courier;
+mod full_disk;
 mod journaled;
 mod moved_changes;
 mod moved_letters;
