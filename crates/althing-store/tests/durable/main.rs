@@ -1,6 +1,7 @@
 //! Durable actors, and what they leave for others.
 
 mod behind;
+mod clock_steps;
 mod courier;
 mod full_disk;
 mod journaled;
