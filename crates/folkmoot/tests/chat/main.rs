@@ -24,6 +24,7 @@ mod load;
 mod membership;
 mod messages;
 mod migrate;
+mod migrate_kills;
 mod moderation_log;
 mod names;
 mod on_postgres;
