@@ -101,13 +101,20 @@ pub struct Post {
     has_left: bool,
     postings: Vec<Posting>,
     retention: Retention,
-    replies: VecDeque<Reply>,
+    replies: VecDeque<Given>,
     by_request: HashMap<String, u64>,
     last_reply: u64,
     /// Replies up to this one are in the store.
     written_reply: u64,
     /// Replies up to this one are kept no longer.
     forgotten: u64,
+}
+
+/// A reply that is kept.
+struct Given {
+    reply: Reply,
+    /// When it was given, in the time that its node runs: nobody puts that forward.
+    since_ms: i64,
 }
 
 impl Post {
@@ -120,7 +127,7 @@ impl Post {
     ) -> Self {
         let by_request = kept.iter().map(|reply| (reply.request.clone(), reply.number)).collect();
         let last_reply = kept.last().map_or(0, |reply| reply.number);
-        Self {
+        let mut post = Self {
             id,
             clock,
             has_courier,
@@ -129,12 +136,19 @@ impl Post {
             has_left: false,
             postings: Vec::new(),
             retention: Retention::DEFAULT,
-            replies: kept.into(),
+            replies: VecDeque::new(),
             by_request,
             last_reply,
             written_reply: last_reply,
             forgotten: 0,
-        }
+        };
+        let (now, running_ms) = (post.now(), post.running_ms());
+        post.replies.extend(kept.into_iter().map(|reply| {
+            // One of a time to come was given when the clock was ahead: it counts from now on.
+            let age_ms = i64::try_from(now.0.saturating_sub(reply.at.0)).unwrap_or(i64::MAX);
+            Given { since_ms: running_ms.saturating_sub(age_ms), reply }
+        }));
+        post
     }
 
     /// Sets for how long replies are kept.
@@ -217,8 +231,8 @@ impl Post {
     /// once more. So the turn fails.
     pub fn replied<R: Wire>(&self, request: &RequestId) -> Option<R> {
         let number = self.by_request.get(request.as_str())?;
-        let place = self.replies.binary_search_by_key(number, |reply| reply.number).ok()?;
-        let reply = R::decode(&self.replies[place].bytes);
+        let place = self.replies.binary_search_by_key(number, |given| given.reply.number).ok()?;
+        let reply = R::decode(&self.replies[place].reply.bytes);
         Some(reply.unwrap_or_else(|error| {
             let (id, wanted) = (&self.id, std::any::type_name::<R>());
             panic!(
@@ -235,7 +249,8 @@ impl Post {
         let (number, at) = (self.last_reply, self.now());
         let request = request.as_str().to_owned();
         self.by_request.insert(request.clone(), number);
-        self.replies.push_back(Reply { number, request, at, bytes });
+        let reply = Reply { number, request, at, bytes };
+        self.replies.push_back(Given { reply, since_ms: self.running_ms() });
     }
 
     /// Whether the turn at hand has something to be written.
@@ -246,8 +261,8 @@ impl Post {
     /// Moves what the turn at hand has left into what is committed.
     pub(crate) fn hand_over(&mut self, turn: &mut Turn) {
         self.forget();
-        let fresh = self.replies.iter().filter(|reply| reply.number > self.written_reply);
-        turn.replies = fresh.cloned().collect();
+        let replies = self.replies.iter().map(|given| &given.reply);
+        turn.replies = replies.filter(|it| it.number > self.written_reply).cloned().collect();
         turn.forget_replies = self.forgotten;
         turn.postings = std::mem::take(&mut self.postings);
         let leaves = self.letters > 0;
@@ -262,14 +277,14 @@ impl Post {
     /// Drops what is older than it need be kept.
     fn forget(&mut self) {
         let Retention { within, replies_max } = self.retention;
-        let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
-        let oldest = self.now().0.saturating_sub(within_ms);
+        let within_ms = i64::try_from(within.as_millis()).unwrap_or(i64::MAX);
+        let oldest_ms = self.running_ms().saturating_sub(within_ms);
         while let Some(first) = self.replies.front() {
-            let is_fresh = first.number > self.written_reply;
-            if is_fresh || (first.at.0 >= oldest && self.replies.len() <= replies_max) {
+            let is_fresh = first.reply.number > self.written_reply;
+            if is_fresh || (first.since_ms >= oldest_ms && self.replies.len() <= replies_max) {
                 break;
             }
-            let Some(gone) = self.replies.pop_front() else { break };
+            let Some(Given { reply: gone, .. }) = self.replies.pop_front() else { break };
             self.forgotten = gone.number;
             // It may have been replied to once more since.
             if self.by_request.get(&gone.request) == Some(&gone.number) {
@@ -323,6 +338,12 @@ impl Post {
     /// The node on which the actor lives.
     pub(crate) fn node(&self) -> Option<Node> {
         self.clock.as_ref().and_then(WeakNode::upgrade)
+    }
+
+    /// How long the node has run; without one, the time of day.
+    fn running_ms(&self) -> i64 {
+        let ms = self.node().map_or_else(|| self.now().0.into(), |node| node.elapsed().as_millis());
+        i64::try_from(ms).unwrap_or(i64::MAX)
     }
 
     fn now(&self) -> Timestamp {

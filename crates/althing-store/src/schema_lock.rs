@@ -2,7 +2,11 @@
 //! against it, so that no change makes old data unreadable unseen.
 //!
 //! Each line is a type's name, `state` or `event`, the version of its schema, and bytes of a sample
-//! in hexadecimal. Lines are added, and never changed.
+//! in hexadecimal. Lines are added, and never changed. With a sample come its extremes, marked so:
+//! the same with the largest number that a field takes, or with bytes that are no text. They bind
+//! their own version only: an upgrade need not have an answer for what nobody has stored.
+
+mod extremes;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,14 +14,24 @@ use std::path::PathBuf;
 
 use althing::Wire;
 
+use self::extremes::extremes;
 use crate::journaled::Fold;
 use crate::saved::State;
 
 /// Set to `write`, new samples are added to the file instead of failing the test.
 const VARIABLE: &str = "ALTHING_SCHEMA_LOCK";
 
+/// Behind the bytes of an extreme.
+const EXTREME: &str = "extreme";
+
 /// Name, sort and version.
 type Version = (String, String, u32);
+
+#[derive(Clone, Debug)]
+struct Sample {
+    bytes: Vec<u8>,
+    is_extreme: bool,
+}
 
 /// Holds durable types against what their earlier versions have written.
 ///
@@ -46,7 +60,7 @@ type Version = (String, String, u32);
 #[derive(Debug)]
 pub struct SchemaLock {
     path: PathBuf,
-    samples: BTreeMap<Version, Vec<Vec<u8>>>,
+    samples: BTreeMap<Version, Vec<Sample>>,
     /// Types that were held against it.
     seen: Vec<(String, String)>,
     failures: Vec<String>,
@@ -66,11 +80,11 @@ impl SchemaLock {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => panic!("{}: {error}", path.display()),
         };
-        let mut samples: BTreeMap<Version, Vec<Vec<u8>>> = BTreeMap::new();
+        let mut samples: BTreeMap<Version, Vec<Sample>> = BTreeMap::new();
         for line in text.lines().filter(|line| !line.is_empty()) {
-            let (version, bytes) = read_line(line)
+            let (version, sample) = read_line(line)
                 .unwrap_or_else(|| panic!("{}: `{line}` cannot be read", path.display()));
-            samples.entry(version).or_default().push(bytes);
+            samples.entry(version).or_default().push(sample);
         }
         let is_written = std::env::var(VARIABLE).is_ok_and(|value| value == "write");
         let (seen, failures) = (Vec::new(), Vec::new());
@@ -115,7 +129,10 @@ impl SchemaLock {
         upgrade: fn(u32, &[u8]) -> Result<T, althing::WireError>,
     ) {
         self.seen.push((name.to_owned(), sort.to_owned()));
-        for ((_, _, version), bytes) in self.of(name, sort) {
+        for ((_, _, version), Sample { bytes, is_extreme }) in self.of(name, sort) {
+            if is_extreme && version != schema {
+                continue;
+            }
             let read = if version == schema { T::decode(&bytes) } else { upgrade(version, &bytes) };
             let failure = match read {
                 Err(error) => format!("cannot be read: {error}"),
@@ -130,20 +147,25 @@ impl SchemaLock {
         let version = (name.to_owned(), sort.to_owned(), schema);
         let bytes = encoded(sample);
         let samples = self.samples.entry(version).or_default();
-        if samples.contains(&bytes) {
-            return;
-        }
         if self.is_written {
-            samples.push(bytes);
-            self.is_changed = true;
-        } else {
-            let hint = format!("run the test with {VARIABLE}=write to add it");
-            self.failures
-                .push(format!("{sort} `{name}`, schema {schema}: the sample is new, {hint}"));
+            let is_value = |one: &[u8]| T::decode(one).is_ok_and(|value| encoded(&value) == one);
+            let extremes = extremes(&bytes, is_value).into_iter();
+            let extremes = extremes.map(|bytes| Sample { bytes, is_extreme: true });
+            let mut all: Vec<_> =
+                [Sample { bytes, is_extreme: false }].into_iter().chain(extremes).collect();
+            all.retain(|one| !samples.iter().any(|known| known.bytes == one.bytes));
+            self.is_changed |= !all.is_empty();
+            samples.extend(all);
+        } else if !samples.iter().any(|known| known.bytes == bytes) {
+            self.failures.push(format!(
+                "{sort} `{name}`, schema {schema}: the sample is new; run the test with \
+                 {VARIABLE}=write to add it, unless fields were moved or are of another type: then \
+                 what was written before reads as something else, so count the schema up"
+            ));
         }
     }
 
-    fn of(&self, name: &str, sort: &str) -> Vec<(Version, Vec<u8>)> {
+    fn of(&self, name: &str, sort: &str) -> Vec<(Version, Sample)> {
         let of_type =
             self.samples.iter().filter(|((one, other, _), _)| one == name && other == sort);
         let each =
@@ -154,10 +176,11 @@ impl SchemaLock {
     fn text(&self) -> String {
         let mut text = String::new();
         for ((name, sort, version), samples) in &self.samples {
-            for bytes in samples {
+            for Sample { bytes, is_extreme } in samples {
                 let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                let mark = if *is_extreme { format!(" {EXTREME}") } else { String::new() };
                 // Writing to a string does not fail.
-                _ = writeln!(text, "{name} {sort} {version} {hex}");
+                _ = writeln!(text, "{name} {sort} {version} {hex}{mark}");
             }
         }
         text
@@ -170,12 +193,17 @@ fn encoded(value: &impl Wire) -> Vec<u8> {
     bytes
 }
 
-fn read_line(line: &str) -> Option<(Version, Vec<u8>)> {
+fn read_line(line: &str) -> Option<(Version, Sample)> {
     let mut words = line.split(' ');
     let (name, sort, version) = (words.next()?, words.next()?, words.next()?.parse().ok()?);
     let hex = words.next()?;
+    let is_extreme = match words.next() {
+        None => false,
+        Some(EXTREME) => true,
+        Some(_) => return None,
+    };
     let pairs = (0..hex.len()).step_by(2);
     let bytes = pairs.map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok());
     let bytes = bytes.collect::<Option<_>>()?;
-    Some(((name.to_owned(), sort.to_owned(), version), bytes))
+    Some(((name.to_owned(), sort.to_owned(), version), Sample { bytes, is_extreme }))
 }

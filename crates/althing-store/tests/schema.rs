@@ -56,6 +56,38 @@ mod later {
     }
     impl State for Turned {}
 
+    /// A field that takes less.
+    #[derive(Debug, Default, PartialEq, Wire)]
+    pub(crate) struct Narrower {
+        pub(crate) pieces: u32,
+        pub(crate) shelf: String,
+    }
+    impl State for Narrower {}
+
+    /// Bytes where a message within has text.
+    #[derive(Debug, Default, PartialEq, Wire)]
+    pub(crate) struct Boxes<T> {
+        pub(crate) first: T,
+    }
+    impl State for Boxes<Labelled<Vec<u8>>> {}
+    impl State for Boxes<Labelled<String>> {}
+
+    #[derive(Debug, Default, PartialEq, Wire)]
+    pub(crate) struct Labelled<T> {
+        pub(crate) label: T,
+    }
+
+    /// A version whose upgrade counts in other pieces.
+    #[derive(Debug, Default, PartialEq, Wire)]
+    pub(crate) struct Careless {
+        pub(crate) pieces: u64,
+    }
+    impl State for Careless {
+        fn upgrade(_: u32, bytes: &[u8]) -> Result<Self, WireError> {
+            Stock::decode(bytes).map(|old| Self { pieces: old.pieces * 100 })
+        }
+    }
+
     /// A field less.
     #[derive(Debug, Default, PartialEq, Wire)]
     pub(crate) struct Shorter {
@@ -98,9 +130,13 @@ fn what_the_first_release_wrote_is_read_as_it_was() {
 
 /// What the check says of another type in the place of the one that wrote the file.
 fn said_of<S: State>(sample: &S) -> String {
+    said_in("test.stock state 1 08071203746561\n", sample)
+}
+
+fn said_in<S: State>(lock: &str, sample: &S) -> String {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("schema.lock");
-    std::fs::write(&path, "test.stock state 1 08071203746561\n").expect("it is written");
+    std::fs::write(&path, lock).expect("it is written");
     let refused = catch_unwind(std::panic::AssertUnwindSafe(|| {
         let mut lock = SchemaLock::open(&path);
         lock.state("test.stock", sample);
@@ -138,4 +174,68 @@ fn a_type_that_is_no_longer_tested_fails() {
     let refused = catch_unwind(|| SchemaLock::open(path).check()).expect_err("it is not tested");
     let said: String = *refused.downcast().expect("it is text");
     assert!(said.contains("`test.gone` is in the lock, and not in the test"), "{said}");
+}
+
+/// What `ALTHING_SCHEMA_LOCK=write` makes of a lock. The variable is of a process of its own.
+fn written_by(test: &str) -> Option<String> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("schema.lock");
+    let tests = std::env::current_exe().expect("a test has a path");
+    let written = std::process::Command::new(tests)
+        .args([test, "--exact"])
+        .envs([("ALTHING_SCHEMA_LOCK", "write".as_ref()), (WRITTEN, path.as_os_str())])
+        .status();
+    assert!(written.expect("it runs").success());
+    std::fs::read_to_string(path).ok()
+}
+
+/// Names the lock in the process that writes it.
+const WRITTEN: &str = "ALTHING_STORE_LOCK_TO_WRITE";
+
+#[test]
+fn a_field_that_takes_less_fails_though_it_reads_the_sample() {
+    let labelled = || later::Boxes { first: later::Labelled { label: b"tea".to_vec() } };
+    if let Some(path) = std::env::var_os(WRITTEN) {
+        let mut lock = SchemaLock::open(path);
+        lock.state("test.stock", &stock());
+        lock.state("test.boxes", &labelled());
+        return lock.check();
+    }
+    let lock = written_by("a_field_that_takes_less_fails_though_it_reads_the_sample");
+    let lock = lock.expect("it was written");
+    let of = |name: &str| -> String {
+        lock.lines().filter(|line| line.starts_with(name)).map(|line| format!("{line}\n")).collect()
+    };
+    assert_eq!(said_in(&of("test.stock"), &stock()), "", "{lock}");
+    let narrower = later::Narrower { pieces: 7, shelf: "tea".into() };
+    let said = said_in(&of("test.stock"), &narrower);
+    assert!(said.contains("out of its type's range"), "{said}");
+    // An upgrade is asked for what was stored, and for no extremes of it.
+    let earlier = of("test.stock").replace(" state 1 ", " state 0 ");
+    let said = said_in(&earlier, &later::Careless { pieces: 0 });
+    assert!(said.contains("the sample is new") && !said.contains("cannot be read"), "{said}");
+    let boxes = of("test.boxes").replace("test.boxes", "test.stock");
+    assert_eq!(said_in(&boxes, &labelled()), "", "{lock}");
+    let text = later::Boxes { first: later::Labelled { label: "tea".to_owned() } };
+    let said = said_in(&boxes, &text);
+    assert!(said.contains("cannot be read"), "{said}");
+}
+
+#[test]
+fn a_lock_that_is_damaged_or_of_a_later_version_is_refused_with_its_line() {
+    for line in [
+        "test.stock state 1 0807120374656",
+        "test.stock state one 0807",
+        "<<<<<<< ours",
+        "test.stock state 1 08071203746561 twice",
+        "test.stock state 1",
+        "test.stock state 1 zz",
+    ] {
+        let said = said_in(line, &stock());
+        assert!(said.contains(line) && said.contains("cannot be read"), "{said}");
+    }
+    let said = said_in("test.stock state 2 0807\n", &stock());
+    assert!(said.contains("schema 2") && said.contains("1 is known"), "{said}");
+    let flipped = said_in("test.stock state 1 08071203746571\n", &stock());
+    assert!(flipped.contains("the sample is new"), "{flipped}");
 }

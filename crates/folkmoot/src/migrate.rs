@@ -74,7 +74,7 @@ pub fn migrate(
     let source = Source::open(from)?;
     // Before the target: what is to fill a keyspace is in the data directory meanwhile.
     let _files_of_database = files.hold(from)?;
-    let target = Target::open(to, files.data.as_ref().map(|(data, _)| &**data))?;
+    let target = Target::open(to, files.data.as_ref().map(|(data, _)| &**data), &source.mark)?;
     let carried = carry(&source, &target)?;
     let named = named_files(&source.connection, now).map_err(CopyError::from)?;
     let (files_there, missing) = files.copy(&named)?;

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use althing::{ActorId, Epoch, Timestamp};
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::ffi::SQLITE_IOERR_WRITE;
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior, params,
+};
 use tokio::sync::oneshot;
 
 use super::deliveries;
@@ -123,9 +126,20 @@ impl Writer {
         // An error on the way rolls all of it back, so nothing was written.
         let outcomes = batch.iter().map(|job| apply(&transaction, job)).collect::<Result<_, _>>();
         let outcomes = outcomes.map_err(unavailable)?;
-        transaction.commit().map_err(|error| StoreError::Unknown(Arc::new(error)))?;
+        transaction.commit().map_err(|error| match has_no_room(&error) {
+            true => unavailable(error),
+            false => StoreError::Unknown(Arc::new(error)),
+        })?;
         Ok(outcomes)
     }
+}
+
+/// Whether a commit failed because the disk took no more bytes. Then nothing was written: the page
+/// that makes a commit count is the last one in SQLite's log.
+fn has_no_room(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| {
+        error.code == ErrorCode::DiskFull || error.extended_code == SQLITE_IOERR_WRITE
+    })
 }
 
 // Whoever asked may have gone, here and below.
@@ -205,12 +219,16 @@ fn open(
     if epoch < held.epoch {
         return Ok(Err(StoreError::Fenced { id: id.clone(), held: held.epoch, yours: epoch }));
     }
-    transaction
-        .prepare_cached(
-            "INSERT INTO actors (kind, key, epoch, version, last_event) VALUES (?1, ?2, ?3, 0, 0)
-             ON CONFLICT (kind, key) DO UPDATE SET epoch = excluded.epoch",
-        )?
-        .execute(params![id.kind().as_str(), key(id), epoch.0.cast_signed()])?;
+    // Only a later epoch is written: whoever comes back in its own is read on a full disk, too.
+    if epoch > held.epoch {
+        transaction
+            .prepare_cached(
+                "INSERT INTO actors (kind, key, epoch, version, last_event)
+                 VALUES (?1, ?2, ?3, 0, 0)
+                 ON CONFLICT (kind, key) DO UPDATE SET epoch = excluded.epoch",
+            )?
+            .execute(params![id.kind().as_str(), key(id), epoch.0.cast_signed()])?;
+    }
     let snapshot = transaction
         .prepare_cached(
             "SELECT schema, state, includes FROM actors

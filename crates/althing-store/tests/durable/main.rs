@@ -1,7 +1,9 @@
 //! Durable actors, and what they leave for others.
 
 mod behind;
+mod clock_steps;
 mod courier;
+mod full_disk;
 mod journaled;
 mod moved_changes;
 mod moved_letters;

@@ -74,7 +74,7 @@ pub(crate) fn release(config: &Config) {
 /// Empty, or with a part of what is to be restored: what a migration has begun to carry, or a
 /// restore of another backup, is not ours to discard.
 fn open_database(address: &StoreAddress, mark: &str) -> Result<(Target, Keeps), BackupError> {
-    let target = Target::open(&address.clone().into(), None)?;
+    let target = Target::open(&address.clone().into(), None, mark)?;
     target.require_source(mark)?;
     Ok((target, Keeps::of(address)))
 }

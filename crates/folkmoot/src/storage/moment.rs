@@ -166,10 +166,10 @@ pub(crate) fn named_files(database: &Connection, now: UnixMillis) -> sql::Result
     Ok(NamedFiles { attachments, pictures: pictures(database)? })
 }
 
-/// The pictures that people show.
+/// The pictures that people show. Of an account that is being deleted it goes first.
 pub(crate) fn pictures(database: &Connection) -> sql::Result<Vec<PictureId>> {
-    let mut statement =
-        database.prepare_cached("SELECT picture FROM users WHERE picture IS NOT NULL")?;
+    let sql = "SELECT picture FROM users WHERE picture IS NOT NULL AND deleted_at IS NULL";
+    let mut statement = database.prepare_cached(sql)?;
     let pictures = statement
         .query_map([], |row| Ok(PictureId::from_u64(row.get::<i64>(0)?.cast_unsigned())))?;
     pictures.collect()

@@ -14,6 +14,9 @@ use crate::support::Server;
 /// Looks at a server that changes; some meet a change.
 const CHECKS: usize = 40;
 
+/// So many that erasing them takes longer than a look.
+const MESSAGES: usize = 600;
+
 fn check(data: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_folkmoot"));
     command.arg("--data").arg(data).arg("check");
@@ -159,6 +162,29 @@ async fn a_picture_that_is_replaced_meanwhile_is_no_damage_and_one_that_is_missi
     let portrait = std::fs::read_dir(portraits).unwrap().next().unwrap().unwrap().path();
     std::fs::remove_file(&portrait).unwrap();
     finds(&server.data(), &[portrait.to_str().unwrap(), "is missing"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_picture_of_an_account_that_is_being_deleted_is_not_missing() {
+    let server = Server::with(&format!("{LIMITS}messages_per_second = 0\n")).await;
+    let eve = server.sign_up("eve").await;
+    show(&server, &eve, &png(32, 32)).await;
+    let mut client = server.connect(&eve).await;
+    let (mut bob, room) = (server.join("bob").await, client.create_room("Tea").await);
+    client.invite(&room, &mut bob).await;
+    for n in 0..MESSAGES {
+        client.say(&room, &n.to_string(), "cup").await;
+    }
+    let wish = json!({"password": "correct horse", "messages": "erase", "rooms": "hand_over"});
+    let line = "POST /api/v1/me/deletion";
+    let begun = server.http(line, Some(&eve.token), &wish.to_string()).await;
+    assert_eq!(begun.status, 204, "{begun:?}");
+    let data = server.data();
+    let checking =
+        tokio::task::spawn_blocking(move || (0..CHECKS / 4).map(|_| verdict(&data)).collect());
+    let (verdicts, ()) = tokio::join!(checking, server.erased());
+    let verdicts: Vec<Result<String, String>> = verdicts.unwrap();
+    assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

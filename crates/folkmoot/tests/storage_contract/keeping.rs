@@ -6,6 +6,8 @@ use folkmoot::storage::{
     UnixMillis,
 };
 
+use futures_util::future::join_all;
+
 use crate::suite::{ANA, BO, HALL, NOW, epoch, message, populate, record, seq};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
@@ -90,6 +92,37 @@ pub(crate) async fn a_message_from_a_clock_that_was_ahead_keeps_none_behind_it_f
     assert_eq!(due(&store, 6).await, Some(seq(2)), "whether the third is due nobody knows yet");
     assert_eq!(due(&store, 8).await, Some(seq(5)), "the third was sent before the fourth");
     assert_eq!(due(&store, 20).await, Some(seq(6)), "how old the last one is nobody knows");
+}
+
+pub(crate) async fn many_messages_from_a_clock_that_was_ahead_keep_none_behind_them_for_longer(
+    store: impl RoomLog + Directory + Keeping,
+) {
+    populate(&store).await;
+    let epoch = epoch(&store).await;
+    let ahead = 1_100;
+    let appends = (1..=ahead + 1).map(|number| {
+        let day = if number <= ahead { 36_500 } else { 4 };
+        let record = RoomRecord {
+            at: UnixMillis::from_u64(day * DAY_MS),
+            ..record(number + 1, RoomEvent::Message(message(number, ANA)))
+        };
+        store.append_room(epoch, record)
+    });
+    for appended in join_all(appends).await {
+        appended.expect("there is room");
+    }
+    let rule = Retention { days: Some(3), messages: None };
+    store.set_retention(rule).await.expect("it can be set");
+    assert_eq!(due(&store, 6).await, None, "the last one is of the fourth day");
+    let mut gone = 0;
+    while let Some(up_to) = due(&store, 8).await {
+        gone += 1;
+        let expired = record(ahead + 2 + gone, RoomEvent::Expired { up_to });
+        store.append_room(epoch, expired).await.expect("there is room");
+    }
+    assert_eq!(gone, 2, "a thousand at once");
+    let page = store.history(HALL, PageAnchor::After(seq(0)), 100, ANA).await;
+    assert_eq!(page.expect("it can be read").messages.len(), 0);
 }
 
 pub(crate) async fn what_has_expired_is_gone_with_all_that_hung_on_it(

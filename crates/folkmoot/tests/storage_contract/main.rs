@@ -96,6 +96,7 @@ on_each_store! {
     keeping {
         what_is_due_follows_from_the_rules,
         a_message_from_a_clock_that_was_ahead_keeps_none_behind_it_for_longer,
+        many_messages_from_a_clock_that_was_ahead_keep_none_behind_them_for_longer,
         what_has_expired_is_gone_with_all_that_hung_on_it,
     }
     kept {

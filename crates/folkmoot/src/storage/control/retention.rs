@@ -288,26 +288,34 @@ fn due_up_to(connection: &Connection, room: RoomId, now: UnixMillis) -> sql::Res
 }
 
 /// The last of the oldest messages that were all sent before a moment, of one batch. One that says
-/// it is of a time to come was sent when the clock was ahead: it is as old as the one behind it.
+/// it is of a time to come was sent when the clock was ahead: it is as old as the one behind it,
+/// however many of them there are.
 fn older_than(
     connection: &Connection,
     room: i64,
     before: u64,
     now: u64,
 ) -> sql::Result<Option<u64>> {
-    let mut statement = connection
-        .prepare_cached("SELECT seq, at FROM messages WHERE room = ?1 ORDER BY seq LIMIT ?2")?;
-    let mut rows = statement.query([room, to_sql(EXPIRED_AT_ONCE)])?;
-    let mut last = None;
-    while let Some(row) = rows.next()? {
-        let at = from_sql(row.get(1)?);
-        if at < before {
-            last = Some(from_sql(row.get(0)?));
-        } else if at <= now {
-            break;
+    let mut statement = connection.prepare_cached(
+        "SELECT seq, at FROM messages WHERE room = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+    )?;
+    let (mut last, mut after) = (None, 0);
+    loop {
+        let mut rows = statement.query([room, after, to_sql(EXPIRED_AT_ONCE)])?;
+        let mut looked = 0;
+        while let Some(row) = rows.next()? {
+            (after, looked) = (row.get(0)?, looked + 1);
+            let at = from_sql(row.get(1)?);
+            if at < before {
+                last = Some(from_sql(after));
+            } else if at <= now {
+                return Ok(last);
+            }
+        }
+        if last.is_some() || looked < EXPIRED_AT_ONCE {
+            return Ok(last);
         }
     }
-    Ok(last)
 }
 
 /// Whom the messages up to one mention, and how many they are.

@@ -41,6 +41,12 @@ pub enum CopyError {
     /// Nothing is carried over what is there.
     #[error("{0} is not empty; give an empty database, or a directory that is missing or empty")]
     NotEmpty(Site),
+    /// It was filled from this very source, which has not changed since.
+    #[error(
+        "{0} is not empty: all that is to be carried there is there already, and servers may begin \
+         on it"
+    )]
+    AllThere(Site),
     /// It was begun from elsewhere, or the source has changed since.
     #[error(
         "{0} holds a part of what was carried from another store, or the store has changed since; \

@@ -21,7 +21,7 @@ pub(crate) struct Source {
     /// In a transaction that sees one moment, as long as the session lives.
     pub(crate) connection: Connection,
     /// By what it is told from any other, and from itself once it has changed.
-    pub(super) mark: String,
+    pub(crate) mark: String,
     /// Keeps servers out of a directory; out of a database the session's own lock does, and out of
     /// a keyspace nothing: [`Source::is_unchanged`] says whether one has written.
     _directory: Option<DataDirectory>,

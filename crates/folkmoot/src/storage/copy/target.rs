@@ -11,11 +11,11 @@ use crate::storage::directory::{self, DataDirectory};
 use crate::storage::error::OpenError;
 use crate::storage::ids::Lsn;
 use crate::storage::postgres::claim;
-use crate::storage::postgres::open::connect_for_task;
+use crate::storage::postgres::open::{connect_beside, connect_for_task};
 use crate::storage::postgres::schema;
 use crate::storage::sql::{Connection, SqlError};
 use crate::storage::sqlite::apply::to_sql;
-use crate::storage::sqlite::{migrations, open_writer};
+use crate::storage::sqlite::{migrations, open_reader, open_writer};
 
 /// A store on its way to being whole.
 pub(crate) struct Target {
@@ -29,8 +29,17 @@ pub(crate) struct Target {
 
 impl Target {
     /// Opens an empty store, or one that a copy was begun into. `data`: where a copy into a keyspace
-    /// is found again, if it is to be. Blocks.
-    pub(crate) fn open(site: &Site, data: Option<&Path>) -> Result<Self, CopyError> {
+    /// is found again, if it is to be. `mark`: of the source. Blocks.
+    pub(crate) fn open(site: &Site, data: Option<&Path>, mark: &str) -> Result<Self, CopyError> {
+        match Self::open_empty(site, data) {
+            Err(CopyError::NotEmpty(site)) if has_all(&site, mark) => {
+                Err(CopyError::AllThere(site))
+            }
+            opened => opened,
+        }
+    }
+
+    fn open_empty(site: &Site, data: Option<&Path>) -> Result<Self, CopyError> {
         let target = match site {
             Site::Directory(path) => {
                 let Some(directory) = DataDirectory::begin(path)? else {
@@ -144,6 +153,17 @@ impl Target {
         let made = made.and_then(|()| directory::write_version(&path));
         made.map_err(|source| CopyError::Open(OpenError::Io { path, source }))
     }
+}
+
+/// Whether a copy from that source has come to its end there, as far as can be told.
+fn has_all(site: &Site, mark: &str) -> bool {
+    let opened = match site {
+        Site::Directory(path) => open_reader(&directory::database(path)),
+        Site::Database(address) => connect_beside(address),
+        Site::Keyspace(_) => return false,
+    };
+    let reached = opened.ok().and_then(|connection| progress::read(&connection).ok()).flatten();
+    reached.is_some_and(|reached| reached.is_finished && reached.source == mark)
 }
 
 /// Has PostgreSQL give out numbers behind those that came, as SQLite does by itself.
