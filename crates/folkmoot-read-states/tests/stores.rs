@@ -196,3 +196,37 @@ async fn tables_of_a_later_version_and_wrong_addresses_are_refused_by_name() {
         assert!(refused.contains("address") && !refused.contains("hush"), "{refused}");
     }
 }
+/// Settings with which other programs may want to be treated.
+const STRICT_ROLE: &str = "
+    CREATE ROLE strict LOGIN SUPERUSER;
+    ALTER ROLE strict SET default_transaction_isolation = 'serializable';
+    ALTER ROLE strict SET default_transaction_read_only = on;
+    ALTER ROLE strict SET idle_in_transaction_session_timeout = '1ms';
+    ALTER ROLE strict SET idle_session_timeout = '300ms';
+    SELECT pg_advisory_lock(1718578283, 1919247731)";
+
+#[tokio::test]
+async fn rows_are_kept_in_postgresql_whatever_the_role_has_set() {
+    let server = PostgresServer::start();
+    let (client, connection) =
+        server.url().parse::<althing_postgres::Server>().unwrap().connect().await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute(STRICT_ROLE).await.unwrap();
+    let url = server.url().replace("test@", "strict@");
+    // Both wait to make the tables, and the second one has looked before there were any.
+    let connecting = [(); 2].map(|()| {
+        let url = url.clone();
+        tokio::spawn(async move { PostgresRows::connect(&url).await })
+    });
+    let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    while client.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) < 2 {
+        assert!(connecting.iter().all(|it| !it.is_finished()), "nobody gives up");
+    }
+    client.batch_execute("SELECT pg_advisory_unlock_all()").await.unwrap();
+    let [former, owner] = connecting;
+    let (former, owner) = (former.await.unwrap().unwrap(), owner.await.unwrap().unwrap());
+    keeps_its_rows(&former).await;
+    let other = PostgresRows::connect(&url).await.unwrap();
+    a_former_process_changes_nothing(&other, &owner).await;
+}
+
