@@ -93,7 +93,7 @@ async fn a_second_server_takes_over_and_the_first_one_refuses_by_name_and_says_s
     append(&first, 1).await.unwrap();
     let second = directories[1].open_on(&keyspace);
     // Without a write of its own.
-    first.taken_over().await;
+    first.lost().await;
     append(&second, 2).await.unwrap();
     let late = append(&first, 2).await.unwrap_err();
     assert!(matches!(late, AppendError::TakenOver), "{late}");
@@ -106,7 +106,7 @@ async fn a_second_server_takes_over_and_the_first_one_refuses_by_name_and_says_s
     let third = directories[0].open_on(&keyspace);
     let late = append(&second, 4).await.unwrap_err();
     assert!(matches!(late, AppendError::TakenOver), "{late}");
-    second.taken_over().await;
+    second.lost().await;
     append(&third, 4).await.unwrap();
     assert_eq!(numbers(&third).await, [1, 2, 3, 4]);
     second.close().await;
