@@ -5,6 +5,8 @@
 
 #[path = "storage_postgres/lost.rs"]
 mod lost;
+#[path = "storage_postgres/roles.rs"]
+mod roles;
 #[path = "storage_support/postgres.rs"]
 mod storage_postgres;
 mod storage_support;
