@@ -271,6 +271,13 @@ async fn a_server_that_stands_still_for_seconds_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stands_still_for_long_loses_nothing() {
+    let server = In(SERVER.write().await, SHARED);
+    served::a_server_that_stands_still_for_long_loses_nothing(&server, Duration::from_secs(35))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_times_out_after_it_was_applied_is_found_or_else_unknown() {
     let server = In(SERVER.read().await, SHARED);
     served::lost::a_commit_whose_answer_is_lost_is_acknowledged_once_or_unknown(&server).await;
@@ -430,13 +437,6 @@ async fn what_is_due_is_found_behind_more_that_was_removed_than_the_server_passe
 }
 
 /// What is due until then, by names.
-async fn due_names(store: &Cassandra, until: u64) -> Vec<String> {
-    let due = store.due(Timestamp(until), None, usize::MAX).await.expect("it reads");
-    due.into_iter().map(|it| it.name).collect()
-}
-
-fn micros(time: SystemTime) -> i64 {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).expect("it is later");
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn letters_are_found_behind_more_that_were_taken_than_the_server_passes_over() {
     // The server ends a read after 100,000 of them.
@@ -472,6 +472,13 @@ async fn letters_are_found_behind_more_that_were_taken_than_the_server_passes_ov
     }
 }
 
+async fn due_names(store: &Cassandra, until: u64) -> Vec<String> {
+    let due = store.due(Timestamp(until), None, usize::MAX).await.expect("it reads");
+    due.into_iter().map(|it| it.name).collect()
+}
+
+fn micros(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).expect("it is later");
     i64::try_from(since.as_micros()).expect("it fits")
 }
 

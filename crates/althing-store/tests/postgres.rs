@@ -141,6 +141,13 @@ async fn a_server_that_stands_still_for_seconds_is_waited_for() {
     served::a_server_that_stands_still_is_waited_for(&server, With::default()).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stands_still_for_long_loses_nothing() {
+    let server = Pg(PostgresServer::start());
+    served::a_server_that_stands_still_for_long_loses_nothing(&server, Duration::from_secs(30))
+        .await;
+}
+
 #[tokio::test]
 async fn a_commit_whose_answer_is_lost_is_unknown_and_an_open_tells() {
     let server = Pg(PostgresServer::start());
