@@ -14,13 +14,14 @@ use std::time::{Duration, Instant};
 
 use althing_testkit::servers::CassandraServer;
 use folkmoot::storage::{
-    AppendError, CassandraAddress, ControlError, NodeName, OpenError, PageAnchor, Record,
-    RoomEvent, Seq, Store, StoreOptions, UserId,
+    AppendError, CassandraAddress, ControlError, NodeName, Offset, OpenError, PageAnchor, Quote,
+    Record, RoomEvent, ScanPlace, Seq, Store, StoreOptions, UnixMillis, UserId, UserRecord,
 };
+use folkmoot_protocol::chat::{Excerpt, UserEvent};
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 use storage_cassandra::{host, new_keyspace};
-use storage_support::{ANA, ROOM, TestDirectory, account, message, populate, room_event};
+use storage_support::{ANA, BO, ROOM, TestDirectory, account, message, populate, room_event};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -186,7 +187,7 @@ async fn writes_wait_for_servers_that_pause_and_are_refused_by_name_if_they_stay
     tokio::task::block_in_place(|| server.start_again());
     store.barrier().await.ok();
     let snapshot = loop {
-        match store.load_room(ROOM, 0, folkmoot::storage::UnixMillis::from_u64(1)).await {
+        match store.load_room(ROOM, 0, UnixMillis::from_u64(1)).await {
             Ok(snapshot) => break snapshot.unwrap(),
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
@@ -342,6 +343,63 @@ async fn text_that_was_deleted_goes_with_the_entries_before_the_next_snapshot() 
     let store = stale.open_on(&keyspace);
     assert_eq!(numbers(&store).await, (1..=41).collect::<Vec<_>>());
     assert!(!keeps(&client, &name, SECRET).await);
+    store.close().await;
+}
+
+/// Names of one user in more events and messages of others than one entry of the log could hold.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_stand_in_many_places_are_erased_by_as_many_entries_as_it_takes() {
+    const PLACES: u64 = 2_000;
+    let keyspace = new_keyspace().await;
+    let directory = TestDirectory::new("cassandra-names");
+    let store = directory.open_on(&keyspace);
+    populate(&store).await;
+    let long = "long ".repeat(1_700);
+    let mut waiting = Vec::new();
+    for number in 1..=PLACES {
+        let mention = UserEvent::Mention(Excerpt {
+            room: ROOM,
+            seq: Seq::from_u64(number),
+            user: ANA,
+            name: "Anastasia".into(),
+            excerpt: long.clone(),
+            at: UnixMillis::from_u64(number),
+        });
+        let mention = Record::User(UserRecord {
+            user: BO,
+            offset: Offset::from_u64(number),
+            at: UnixMillis::from_u64(number),
+            data: serde_json::to_string(&mention).unwrap(),
+            effect: None,
+        });
+        waiting.push(store.append(store.write_epoch(), &mention));
+        let quote = message(number + 1, number, "short");
+        let Record::Room(mut quote) = quote else { unreachable!() };
+        if let RoomEvent::Message(message) = &mut quote.event {
+            message.user = BO;
+            let (seq, body) = (Seq::from_u64(1), long.clone());
+            message.reply_to = Some(Quote { seq, user: ANA, name: "Anastasia".into(), body });
+        }
+        waiting.push(store.append(store.write_epoch(), &Record::Room(quote)));
+        while waiting.len() > 500 {
+            waiting.remove(0).await.unwrap();
+        }
+    }
+    for append in waiting {
+        append.await.unwrap();
+    }
+    let mut from = Some(ScanPlace::Begin);
+    while let Some(place) = from {
+        let found = store.name_places(ANA, place).await.unwrap();
+        from = found.next;
+        store.erase_names(ANA, found).await.unwrap();
+    }
+    let mut from = Some(ScanPlace::Begin);
+    while let Some(place) = from {
+        let found = store.name_places(ANA, place).await.unwrap();
+        assert!(found.is_empty(), "{found:?}");
+        from = found.next;
+    }
     store.close().await;
 }
 
