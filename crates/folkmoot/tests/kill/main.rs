@@ -18,6 +18,7 @@ mod client;
 mod connection;
 mod random;
 mod server;
+mod set_back;
 mod verdict;
 
 use std::collections::BTreeMap;

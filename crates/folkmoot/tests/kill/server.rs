@@ -117,6 +117,25 @@ impl Server {
         assert!(killed.expect("there is such a program").success());
     }
 
+    /// Has PostgreSQL keep its files as they are now; it starts anew.
+    pub(crate) fn keep_database(&mut self) {
+        let Behind::Postgres(server) = &mut self.behind else { unreachable!("only it does") };
+        tokio::task::block_in_place(|| server.keep());
+    }
+
+    /// Has PostgreSQL begin anew with the files that it kept.
+    pub(crate) fn set_database_back(&mut self) {
+        let Behind::Postgres(server) = &mut self.behind else { unreachable!("only it does") };
+        tokio::task::block_in_place(|| server.go_back());
+    }
+
+    /// Waits until the process ends by itself, with an error.
+    pub(crate) async fn ended(&mut self) {
+        let mut process = self.process.take().expect("it runs");
+        let status = process.wait().await.expect("it is our child");
+        assert!(!status.success(), "{status}");
+    }
+
     /// Stops the database where it is, for so long.
     pub(crate) async fn hold_database(&self, time: Duration) {
         match &self.behind {
