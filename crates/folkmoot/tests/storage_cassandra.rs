@@ -149,6 +149,48 @@ async fn what_cannot_be_opened_is_refused_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_keyspace_of_a_later_version_is_refused_and_not_taken_from_its_server() {
+    let keyspace = new_keyspace().await;
+    let name = keyspace.to_string().rsplit('/').next().unwrap().to_owned();
+    let directories = ["cassandra-later", "cassandra-earlier"].map(TestDirectory::new);
+    let store = directories[0].open_on(&keyspace);
+    populate(&store).await;
+    let client = client().await;
+    for (column, says) in [("steps", "schema 99"), ("format", "format 99")] {
+        let later =
+            format!("UPDATE {name}.folkmoot_store SET {column} = 99 WHERE one = 1 IF EXISTS");
+        client.query_unpaged(later, ()).await.unwrap();
+        let refused = Store::open(&directories[1].options_on(&keyspace)).unwrap_err().to_string();
+        assert!(refused.contains(says), "{refused}");
+        append(&store, u64::from(column == "format") + 1).await.unwrap();
+    }
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_largest_transaction_is_kept_and_a_larger_one_is_refused_by_name_and_alone() {
+    let keyspace = new_keyspace().await;
+    let directory = TestDirectory::new("cassandra-largest");
+    let store = directory.open_on(&keyspace);
+    populate(&store).await;
+    let with_name = |id, bytes: usize| {
+        let (mut new, device) = account(UserId::from_u64(id), &format!("user{id}"));
+        new.display_name = "n".repeat(bytes);
+        store.create_account(new, device)
+    };
+    with_name(70, 12_500_000).await.unwrap();
+    let refused = with_name(71, 12_600_000).await.unwrap_err().to_string();
+    assert!(refused.contains("over the limit of 12582912 bytes"), "{refused}");
+    with_name(72, 10).await.unwrap();
+    append(&store, 1).await.unwrap();
+    store.close().await;
+    remove_index(&directory);
+    let store = directory.open_on(&keyspace);
+    assert_eq!(numbers(&store).await, [1]);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn writes_wait_for_servers_that_pause_and_are_refused_by_name_if_they_stay_away() {
     let mut server = tokio::task::block_in_place(CassandraServer::start);
     let keyspace: CassandraAddress =
