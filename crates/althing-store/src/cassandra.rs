@@ -16,6 +16,7 @@ mod due;
 mod head;
 mod journal;
 mod lanes;
+mod left;
 mod names;
 mod patience;
 mod session;

@@ -178,7 +178,7 @@ impl Post {
     {
         self.check_courier()?;
         // Names are in the order of the turns.
-        let name = format!("{OUTBOX}{:020}.{:06}", self.version, self.letters);
+        let name = format!("{}.{:06}", letters_of(self.version), self.letters);
         let request = RequestId::new(format!("{}{name}", self.id));
         let letter = self.letter(call(request))?;
         self.letters += 1;
@@ -353,6 +353,18 @@ impl Post {
         let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
+}
+
+/// What the names of a turn's letters begin with: names are in the order of the turns.
+pub(crate) fn letters_of(turn: u64) -> String {
+    format!("{OUTBOX}{turn:020}")
+}
+
+/// The turn that has left a letter; `None` if it is no letter.
+#[cfg(feature = "cassandra")]
+pub(crate) fn turn_of(letter: &str) -> Option<u64> {
+    let turn = letter.strip_prefix(OUTBOX)?;
+    turn.split('.').next()?.parse().ok()
 }
 
 /// The name under which a reminder was set; `None` if the delivery is a letter.

@@ -271,6 +271,13 @@ async fn a_server_that_stands_still_for_seconds_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stands_still_for_long_loses_nothing() {
+    let server = In(SERVER.write().await, SHARED);
+    served::a_server_that_stands_still_for_long_loses_nothing(&server, Duration::from_secs(35))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_that_times_out_after_it_was_applied_is_found_or_else_unknown() {
     let server = In(SERVER.read().await, SHARED);
     served::lost::a_commit_whose_answer_is_lost_is_acknowledged_once_or_unknown(&server).await;
@@ -430,6 +437,41 @@ async fn what_is_due_is_found_behind_more_that_was_removed_than_the_server_passe
 }
 
 /// What is due until then, by names.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn letters_are_found_behind_more_that_were_taken_than_the_server_passes_over() {
+    // The server ends a read after 100,000 of them.
+    const TAKEN: u64 = 230_000;
+    let letter = |version: u64| format!(">{version:020}.000000");
+    let server = SERVER.read().await;
+    let store = connect(&server, "letters").await;
+    let client = client(&server).await;
+    let left = vec![posted(&letter(1), 7), posted(&letter(TAKEN), 7)];
+    let left = Turn { postings: left, ..Turn::new(id("due", 1), Epoch(1), 1) };
+    store.commit(left).await.expect("it follows");
+    let select = "SELECT part, kind, key FROM letters.althing_actors LIMIT 1";
+    let found = client.query_unpaged(select, ()).await.expect("it reads");
+    let found = found.into_rows_result().expect("rows").first_row::<Row>().expect("one is there");
+    let remove = "DELETE FROM letters.althing_actors
+                  WHERE part = ? AND kind = ? AND key = ? AND sort = 2 AND number = 0 AND name = ?";
+    let remove = client.prepare(remove).await.expect("it is a statement");
+    for versions in (2..TAKEN).collect::<Vec<_>>().chunks(1_000) {
+        let mut batch = Batch::new(BatchType::Unlogged);
+        let values = versions.iter().map(|version| {
+            let mut values = found.columns.clone();
+            values.push(Some(CqlValue::Blob(letter(*version).into_bytes())));
+            values
+        });
+        let values: Vec<_> = values.collect();
+        versions.iter().for_each(|_| batch.append_statement(remove.clone()));
+        client.batch(&batch, values).await.expect("it is written");
+    }
+    for (before, names) in [(TAKEN, vec![letter(1)]), (TAKEN + 1, vec![letter(1), letter(TAKEN)])] {
+        let left = store.left_before(vec![(id("due", 1), letter(before))], 9).await;
+        let left = left.expect("it reads").into_iter().map(|it| it.name);
+        assert_eq!(left.collect::<Vec<_>>(), names);
+    }
+}
+
 async fn due_names(store: &Cassandra, until: u64) -> Vec<String> {
     let due = store.due(Timestamp(until), None, usize::MAX).await.expect("it reads");
     due.into_iter().map(|it| it.name).collect()

@@ -141,6 +141,13 @@ async fn a_server_that_stands_still_for_seconds_is_waited_for() {
     served::a_server_that_stands_still_is_waited_for(&server, With::default()).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stands_still_for_long_loses_nothing() {
+    let server = Pg(PostgresServer::start());
+    served::a_server_that_stands_still_for_long_loses_nothing(&server, Duration::from_secs(30))
+        .await;
+}
+
 #[tokio::test]
 async fn a_commit_whose_answer_is_lost_is_unknown_and_an_open_tells() {
     let server = Pg(PostgresServer::start());
@@ -257,4 +264,41 @@ async fn turns_are_written_however_short_the_statements_of_the_role_are() {
     store.open(&id(1), Epoch(1)).await.expect("it opens");
     store.commit(turn(&id(1), 1, 1)).await.expect("it has the time that it takes");
     assert_eq!(whole(&store, &id(1)).await, 1);
+}
+
+/// Settings with which other programs may want to be treated.
+const STRICT: &str = "
+    CREATE ROLE strict LOGIN SUPERUSER;
+    ALTER ROLE strict SET default_transaction_isolation = 'serializable';
+    ALTER ROLE strict SET default_transaction_read_only = on;
+    ALTER ROLE strict SET lock_timeout = '1ms';
+    ALTER ROLE strict SET idle_in_transaction_session_timeout = '200ms';
+    ALTER ROLE strict SET idle_session_timeout = '300ms'";
+
+#[tokio::test]
+async fn the_store_is_made_once_and_keeps_every_promise_whatever_the_role_has_set() {
+    let server = PostgresServer::start();
+    let client = client(&server).await;
+    client.batch_execute(STRICT).await.expect("a superuser may do that");
+    let url = server.url().replace("test@", "strict@");
+    // Both wait, and the second one has looked at a database in which nothing was.
+    client.batch_execute(LOCK_TABLES).await.expect("nobody has it");
+    let connecting = [(); 2].map(|()| {
+        let url = url.clone();
+        tokio::spawn(async move { Postgres::connect(&url).await })
+    });
+    let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    while client.query_one(waiting, &[]).await.expect("it reads").get::<_, i64>(0) < 2 {
+        assert!(connecting.iter().all(|it| !it.is_finished()), "nobody gives up");
+    }
+    client.batch_execute("SELECT pg_advisory_unlock_all()").await.expect("it has it");
+    for connecting in connecting {
+        connecting.await.expect("no panic").expect("the tables are there");
+    }
+    let store: Arc<dyn Store> = Arc::new(Postgres::connect(&url).await.expect("it connects"));
+    conformance::run(store, async |_| {
+        let again: Arc<dyn Store> = Arc::new(Postgres::connect(&url).await.expect("it connects"));
+        again
+    })
+    .await;
 }

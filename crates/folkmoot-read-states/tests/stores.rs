@@ -100,6 +100,57 @@ async fn nothing_is_lost_or_counted_twice<S: RowStore>(open: impl AsyncFn() -> S
     successor.store_all().await.unwrap();
 }
 
+/// A server that does nothing for a while amid loads and saves, longer than it may take for an answer.
+async fn a_server_that_stands_still_loses_and_doubles_nothing<S: RowStore>(
+    open: impl AsyncFn() -> S,
+    (pause, resume): (impl Fn(), impl Fn()),
+    still: Duration,
+) {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options {
+        bytes_max: 64 * 2_048,
+        store_after: Duration::from_millis(200),
+        log: Some(directory.path().join("log")),
+        ..Options::default()
+    };
+    let bytes_max = options.bytes_max;
+    let states = ReadStates::open(Arc::new(open().await), options).await.unwrap();
+    let changing = tokio::spawn({
+        let states = states.clone();
+        async move { load::change_and_read(&states).await }
+    });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    pause();
+    tokio::time::sleep(still).await;
+    assert!(states.sizes().bytes <= bytes_max, "{:?}", states.sizes());
+    resume();
+    changing.await.unwrap();
+    while states.store_all().await.is_err() {}
+    load::check(&states).await;
+    let options = Options { bytes_max, ..Options::default() };
+    let successor = ReadStates::open(Arc::new(open().await), options).await.unwrap();
+    load::check(&successor).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn read_states_in_postgresql_outlive_that_it_stands_still() {
+    let server = PostgresServer::start();
+    let connect = async || PostgresRows::connect(&server.url()).await.unwrap();
+    let hold = (|| server.pause(), || server.resume());
+    a_server_that_stands_still_loses_and_doubles_nothing(connect, hold, Duration::from_secs(13))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn read_states_in_cassandra_outlive_that_it_stands_still() {
+    let server = CassandraServer::start();
+    let url = format!("cassandra://{}/still?replicas=1", server.host());
+    let connect = async || CassandraRows::connect(&url).await.unwrap();
+    let hold = (|| server.pause(), || server.resume());
+    a_server_that_stands_still_loses_and_doubles_nothing(connect, hold, Duration::from_secs(23))
+        .await;
+}
+
 #[tokio::test]
 async fn rows_are_kept_in_sqlite() {
     let directory = tempfile::tempdir().unwrap();
@@ -154,6 +205,40 @@ async fn rows_are_saved_in_postgresql_however_short_the_statements_of_its_role_a
     let version = store.take_over(0).await.unwrap();
     store.save((0..1_000).map(|user| row(user, version + 1, 10)).collect()).await.unwrap();
     assert_eq!(store.load(999).await.unwrap(), Some(row(999, version + 1, 10)));
+}
+
+/// Settings with which other programs may want to be treated.
+const STRICT_ROLE: &str = "
+    CREATE ROLE strict LOGIN SUPERUSER;
+    ALTER ROLE strict SET default_transaction_isolation = 'serializable';
+    ALTER ROLE strict SET default_transaction_read_only = on;
+    ALTER ROLE strict SET idle_in_transaction_session_timeout = '1ms';
+    ALTER ROLE strict SET idle_session_timeout = '300ms';
+    SELECT pg_advisory_lock(1718578283, 1919247731)";
+
+#[tokio::test]
+async fn rows_are_kept_in_postgresql_whatever_the_role_has_set() {
+    let server = PostgresServer::start();
+    let (client, connection) =
+        server.url().parse::<althing_postgres::Server>().unwrap().connect().await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute(STRICT_ROLE).await.unwrap();
+    let url = server.url().replace("test@", "strict@");
+    // Both wait to make the tables, and the second one has looked before there were any.
+    let connecting = [(); 2].map(|()| {
+        let url = url.clone();
+        tokio::spawn(async move { PostgresRows::connect(&url).await })
+    });
+    let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    while client.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) < 2 {
+        assert!(connecting.iter().all(|it| !it.is_finished()), "nobody gives up");
+    }
+    client.batch_execute("SELECT pg_advisory_unlock_all()").await.unwrap();
+    let [former, owner] = connecting;
+    let (former, owner) = (former.await.unwrap().unwrap(), owner.await.unwrap().unwrap());
+    keeps_its_rows(&former).await;
+    let other = PostgresRows::connect(&url).await.unwrap();
+    a_former_process_changes_nothing(&other, &owner).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

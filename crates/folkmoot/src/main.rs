@@ -303,9 +303,7 @@ async fn serve(config: Config) -> anyhow::Result<()> {
         () = running.evicted() => {
             anyhow::bail!("the other nodes have given this one up: start it again");
         }
-        () = running.taken_over() => {
-            anyhow::bail!("another server has taken the store over, and this one stops");
-        }
+        lost = running.lost() => anyhow::bail!("{lost}"),
     }
     tracing::info!("stopping");
     running.stop().await;

@@ -30,7 +30,7 @@ use crate::setup::Setup;
 use crate::storage::contract::{
     Administration, ChangeFeed, Directory, Erasure, Files, Keeping, StreamLog,
 };
-use crate::storage::{ReadError, Record, RoomId, SignedIn, Store, UnixMillis, UserId};
+use crate::storage::{Lost, ReadError, Record, RoomId, SignedIn, Store, UnixMillis, UserId};
 use crate::stream::{Coming, Publication};
 use crate::user::User;
 
@@ -186,9 +186,9 @@ impl Server {
         &self.store
     }
 
-    /// Resolves when another server has taken the store over.
-    pub(crate) async fn taken_over(&self) {
-        self.store.taken_over().await;
+    /// Resolves when the store is no longer this server's, and says why.
+    pub(crate) async fn lost(&self) -> Lost {
+        self.store.lost().await
     }
 
     /// Which messages changed, for an index and for who searches in it.

@@ -18,7 +18,7 @@ use crate::server::{Beginning, Server};
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::storage::contract::{Administration, Files};
-use crate::storage::{NodeName, OpenError, ReadError, Restored, Store, StoreOptions};
+use crate::storage::{Lost, NodeName, OpenError, ReadError, Restored, Store, StoreOptions};
 use crate::{backup, deletion, demo, http, retention};
 
 /// How late a node takes over what was set on another one.
@@ -240,10 +240,10 @@ impl Running {
         }
     }
 
-    /// Resolves when another server has taken the store over. What this one shows is what it knew
-    /// then, and it takes nothing more.
-    pub async fn taken_over(&self) {
-        self.server.taken_over().await;
+    /// Resolves when the store is no longer this server's, and says why. What it shows is what it
+    /// knew then, and it takes nothing more.
+    pub async fn lost(&self) -> Lost {
+        self.server.lost().await
     }
 
     /// Where the first administrator is made, as long as there is none; a secret.

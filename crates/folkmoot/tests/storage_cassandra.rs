@@ -14,13 +14,14 @@ use std::time::{Duration, Instant};
 
 use althing_testkit::servers::CassandraServer;
 use folkmoot::storage::{
-    AppendError, CassandraAddress, ControlError, NodeName, OpenError, PageAnchor, Record,
-    RoomEvent, Seq, Store, StoreOptions, UserId,
+    AppendError, CassandraAddress, ControlError, NodeName, Offset, OpenError, PageAnchor, Quote,
+    Record, RoomEvent, ScanPlace, Seq, Store, StoreOptions, UnixMillis, UserId, UserRecord,
 };
+use folkmoot_protocol::chat::{Excerpt, UserEvent};
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
 use storage_cassandra::{host, new_keyspace};
-use storage_support::{ANA, ROOM, TestDirectory, account, message, populate, room_event};
+use storage_support::{ANA, BO, ROOM, TestDirectory, account, message, populate, room_event};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -93,7 +94,7 @@ async fn a_second_server_takes_over_and_the_first_one_refuses_by_name_and_says_s
     append(&first, 1).await.unwrap();
     let second = directories[1].open_on(&keyspace);
     // Without a write of its own.
-    first.taken_over().await;
+    first.lost().await;
     append(&second, 2).await.unwrap();
     let late = append(&first, 2).await.unwrap_err();
     assert!(matches!(late, AppendError::TakenOver), "{late}");
@@ -106,7 +107,7 @@ async fn a_second_server_takes_over_and_the_first_one_refuses_by_name_and_says_s
     let third = directories[0].open_on(&keyspace);
     let late = append(&second, 4).await.unwrap_err();
     assert!(matches!(late, AppendError::TakenOver), "{late}");
-    second.taken_over().await;
+    second.lost().await;
     append(&third, 4).await.unwrap();
     assert_eq!(numbers(&third).await, [1, 2, 3, 4]);
     second.close().await;
@@ -148,6 +149,48 @@ async fn what_cannot_be_opened_is_refused_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_keyspace_of_a_later_version_is_refused_and_not_taken_from_its_server() {
+    let keyspace = new_keyspace().await;
+    let name = keyspace.to_string().rsplit('/').next().unwrap().to_owned();
+    let directories = ["cassandra-later", "cassandra-earlier"].map(TestDirectory::new);
+    let store = directories[0].open_on(&keyspace);
+    populate(&store).await;
+    let client = client().await;
+    for (column, says) in [("steps", "schema 99"), ("format", "format 99")] {
+        let later =
+            format!("UPDATE {name}.folkmoot_store SET {column} = 99 WHERE one = 1 IF EXISTS");
+        client.query_unpaged(later, ()).await.unwrap();
+        let refused = Store::open(&directories[1].options_on(&keyspace)).unwrap_err().to_string();
+        assert!(refused.contains(says), "{refused}");
+        append(&store, u64::from(column == "format") + 1).await.unwrap();
+    }
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_largest_transaction_is_kept_and_a_larger_one_is_refused_by_name_and_alone() {
+    let keyspace = new_keyspace().await;
+    let directory = TestDirectory::new("cassandra-largest");
+    let store = directory.open_on(&keyspace);
+    populate(&store).await;
+    let with_name = |id, bytes: usize| {
+        let (mut new, device) = account(UserId::from_u64(id), &format!("user{id}"));
+        new.display_name = "n".repeat(bytes);
+        store.create_account(new, device)
+    };
+    with_name(70, 12_500_000).await.unwrap();
+    let refused = with_name(71, 12_600_000).await.unwrap_err().to_string();
+    assert!(refused.contains("over the limit of 12582912 bytes"), "{refused}");
+    with_name(72, 10).await.unwrap();
+    append(&store, 1).await.unwrap();
+    store.close().await;
+    remove_index(&directory);
+    let store = directory.open_on(&keyspace);
+    assert_eq!(numbers(&store).await, [1]);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn writes_wait_for_servers_that_pause_and_are_refused_by_name_if_they_stay_away() {
     let mut server = tokio::task::block_in_place(CassandraServer::start);
     let keyspace: CassandraAddress =
@@ -186,7 +229,7 @@ async fn writes_wait_for_servers_that_pause_and_are_refused_by_name_if_they_stay
     tokio::task::block_in_place(|| server.start_again());
     store.barrier().await.ok();
     let snapshot = loop {
-        match store.load_room(ROOM, 0, folkmoot::storage::UnixMillis::from_u64(1)).await {
+        match store.load_room(ROOM, 0, UnixMillis::from_u64(1)).await {
             Ok(snapshot) => break snapshot.unwrap(),
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
@@ -342,6 +385,63 @@ async fn text_that_was_deleted_goes_with_the_entries_before_the_next_snapshot() 
     let store = stale.open_on(&keyspace);
     assert_eq!(numbers(&store).await, (1..=41).collect::<Vec<_>>());
     assert!(!keeps(&client, &name, SECRET).await);
+    store.close().await;
+}
+
+/// Names of one user in more events and messages of others than one entry of the log could hold.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_stand_in_many_places_are_erased_by_as_many_entries_as_it_takes() {
+    const PLACES: u64 = 2_000;
+    let keyspace = new_keyspace().await;
+    let directory = TestDirectory::new("cassandra-names");
+    let store = directory.open_on(&keyspace);
+    populate(&store).await;
+    let long = "long ".repeat(1_700);
+    let mut waiting = Vec::new();
+    for number in 1..=PLACES {
+        let mention = UserEvent::Mention(Excerpt {
+            room: ROOM,
+            seq: Seq::from_u64(number),
+            user: ANA,
+            name: "Anastasia".into(),
+            excerpt: long.clone(),
+            at: UnixMillis::from_u64(number),
+        });
+        let mention = Record::User(UserRecord {
+            user: BO,
+            offset: Offset::from_u64(number),
+            at: UnixMillis::from_u64(number),
+            data: serde_json::to_string(&mention).unwrap(),
+            effect: None,
+        });
+        waiting.push(store.append(store.write_epoch(), &mention));
+        let quote = message(number + 1, number, "short");
+        let Record::Room(mut quote) = quote else { unreachable!() };
+        if let RoomEvent::Message(message) = &mut quote.event {
+            message.user = BO;
+            let (seq, body) = (Seq::from_u64(1), long.clone());
+            message.reply_to = Some(Quote { seq, user: ANA, name: "Anastasia".into(), body });
+        }
+        waiting.push(store.append(store.write_epoch(), &Record::Room(quote)));
+        while waiting.len() > 500 {
+            waiting.remove(0).await.unwrap();
+        }
+    }
+    for append in waiting {
+        append.await.unwrap();
+    }
+    let mut from = Some(ScanPlace::Begin);
+    while let Some(place) = from {
+        let found = store.name_places(ANA, place).await.unwrap();
+        from = found.next;
+        store.erase_names(ANA, found).await.unwrap();
+    }
+    let mut from = Some(ScanPlace::Begin);
+    while let Some(place) = from {
+        let found = store.name_places(ANA, place).await.unwrap();
+        assert!(found.is_empty(), "{found:?}");
+        from = found.next;
+    }
     store.close().await;
 }
 

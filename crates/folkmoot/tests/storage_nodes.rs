@@ -6,13 +6,19 @@
 #[path = "storage_support/postgres.rs"]
 mod storage_postgres;
 mod storage_support;
+#[path = "storage_support/way.rs"]
+mod way;
 
+use std::time::Duration;
+
+use althing_testkit::servers::PostgresServer;
 use folkmoot::storage::{
     AppendError, ControlError, DatabaseAddress, Lsn, NodeName, OpenError, PageAnchor, Store,
     StoreAddress, StoreOptions, UnixMillis, UserId,
 };
 use storage_support::{ANA, ROOM, TestDirectory, account, message, populate};
 use tokio_postgres::NoTls;
+use way::Way;
 
 fn node(directory: &TestDirectory, database: &DatabaseAddress, node: &str) -> StoreOptions {
     node_of("moot", directory, database, node)
@@ -174,4 +180,57 @@ async fn a_node_whose_sessions_were_cut_goes_on_and_one_that_was_replaced_does_n
     again.close().await;
     second.close().await;
     drop(directories);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_whose_database_lacks_what_it_acknowledged_all_end_and_begin_one_new_epoch() {
+    let mut server = tokio::task::block_in_place(PostgresServer::start);
+    let database: DatabaseAddress = server.url().parse().unwrap();
+    let directories = ["nodes-back-1", "nodes-back-2"].map(TestDirectory::new);
+    let open = || {
+        let first = Store::open(&node(&directories[0], &database, "n1")).unwrap();
+        [first, Store::open(&node(&directories[1], &database, "n2")).unwrap()]
+    };
+    let [first, second] = open();
+    let epoch = first.stream_epoch().to_owned();
+    populate(&first).await;
+    say(&first, 1, "kept").await.unwrap();
+    tokio::task::block_in_place(|| server.keep());
+    say(&first, 2, "lost").await.unwrap();
+    tokio::task::block_in_place(|| server.go_back());
+    let refused = say(&first, 3, "after it").await.unwrap_err().to_string();
+    assert!(refused.contains("lacks"), "{refused}");
+    // It has lost nothing of its own, and its clients have seen what the other one has lost.
+    let (new, device) = account(UserId::from_u64(7), "cleo");
+    let refused = second.create_account(new, device).await.unwrap_err();
+    assert!(matches!(refused, ControlError::TakenOver), "{refused}");
+    for store in [first, second] {
+        let ends = tokio::time::timeout(Duration::from_secs(30), store.lost()).await;
+        ends.expect("its server ends");
+        store.close().await;
+    }
+    let [first, second] = open();
+    assert_ne!(first.stream_epoch(), epoch);
+    assert_eq!(first.stream_epoch(), second.stream_epoch());
+    say(&second, 2, "anew").await.unwrap();
+    assert_eq!(texts(&first).await, ["kept", "anew"]);
+    first.close().await;
+    second.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_of_any_name_goes_on_though_its_session_stands_and_hears_nothing() {
+    let server = tokio::task::block_in_place(PostgresServer::start);
+    let (host, port) = server.address();
+    let there = format!("{host}:{port}");
+    let way = Way::to(&there).await;
+    let database: DatabaseAddress = server.url().replace(&there, way.address()).parse().unwrap();
+    let directory = TestDirectory::new("nodes-name");
+    let name = format!("{}.example", "n".repeat(50));
+    let store = Store::open(&node(&directory, &database, &name)).unwrap();
+    populate(&store).await;
+    way.silence_from(b"COMMIT\0");
+    say(&store, 1, "heard").await.unwrap();
+    assert_eq!(texts(&store).await, ["heard"]);
+    store.close().await;
 }

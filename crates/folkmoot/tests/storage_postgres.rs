@@ -3,9 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
+#[path = "storage_postgres/lost.rs"]
+mod lost;
+#[path = "storage_postgres/roles.rs"]
+mod roles;
 #[path = "storage_support/postgres.rs"]
 mod storage_postgres;
 mod storage_support;
+#[path = "storage_support/way.rs"]
+mod way;
 
 use std::time::{Duration, Instant};
 
@@ -167,6 +173,44 @@ async fn a_server_that_stays_away_is_named_and_everything_goes_on_once_it_is_bac
     let epoch = store.load_room(ROOM, 0, UnixMillis::from_u64(1)).await.unwrap().unwrap().epoch;
     store.append(epoch, &said(2)).await.unwrap();
     assert_eq!(numbers(&store).await, [1, 2]);
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stands_still_is_waited_for_and_then_named_within_twenty_seconds() {
+    let server = tokio::task::block_in_place(PostgresServer::start);
+    let database: DatabaseAddress = server.url().parse().unwrap();
+    let directory = TestDirectory::new("pg-still");
+    let store = directory.open_on(&database);
+    populate(&store).await;
+    server.pause();
+    let waiting: Vec<_> =
+        (1..=100).map(|seq| store.append(store.write_epoch(), &said(seq))).collect();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    server.resume();
+    for append in waiting {
+        append.await.unwrap();
+    }
+    assert_eq!(numbers(&store).await, (1..=100).collect::<Vec<_>>());
+    server.pause();
+    let began = Instant::now();
+    let refused = append(&store, 101).await.unwrap_err();
+    let waited = began.elapsed();
+    server.resume();
+    assert!(
+        matches!(&refused, AppendError::Failed(why) if why.contains("PostgreSQL")),
+        "{refused}"
+    );
+    let waits = Duration::from_secs(8)..Duration::from_secs(20);
+    assert!(waits.contains(&waited), "{waited:?}");
+    while store.ready().await.is_err() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // What was refused may have been written all the same.
+    let last = numbers(&store).await.len() as u64;
+    assert!(last == 100 || last == 101, "{last}");
+    append(&store, last + 1).await.unwrap();
+    assert_eq!(numbers(&store).await, (1..=last + 1).collect::<Vec<_>>());
     store.close().await;
 }
 

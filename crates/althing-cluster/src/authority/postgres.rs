@@ -36,9 +36,13 @@ CREATE TABLE IF NOT EXISTS althing_cluster_lead (
 );
 COMMIT;";
 
-/// A record that was acknowledged and is lost with the server would begin epochs anew.
-const SYNCED: &str = "SELECT set_config('synchronous_commit', 'on', false)
-    WHERE current_setting('synchronous_commit') IN ('off', 'local')";
+/// Whatever the role has set: a record that was acknowledged and is lost with the server would begin
+/// epochs anew, and a statement sees what others have committed while it waited for them.
+const SETTINGS: &str = "
+    SET default_transaction_read_only = off;
+    SET default_transaction_isolation = 'read committed';
+    SELECT set_config('synchronous_commit', 'on', false)
+        WHERE current_setting('synchronous_commit') IN ('off', 'local')";
 
 const RENEW: &str = "UPDATE althing_cluster_lead
     SET until = clock_timestamp() + $3 * interval '1 millisecond', address = $4
@@ -134,7 +138,7 @@ impl Postgres {
         });
         let made = Session { client: Arc::new(client), connection: connection.abort_handle() };
         let client = made.client.clone();
-        client.batch_execute(SYNCED).await?;
+        client.batch_execute(SETTINGS).await?;
         // Who may use the tables need not be one who may make them.
         let there = "SELECT count(to_regclass(name)) = 2
             FROM unnest(ARRAY['althing_cluster_record', 'althing_cluster_lead']) AS name";
@@ -242,6 +246,28 @@ mod tests {
         let server = PostgresServer::start();
         conformance::run(|cluster| {
             Some(Arc::new(open(&server, cluster, PATIENCE)) as Arc<dyn Storage>)
+        })
+        .await;
+    }
+
+    /// Settings with which other programs may want to be treated.
+    const STRICT: &str = "
+        CREATE ROLE strict LOGIN SUPERUSER;
+        ALTER ROLE strict SET default_transaction_isolation = 'serializable';
+        ALTER ROLE strict SET default_transaction_read_only = on;
+        ALTER ROLE strict SET idle_session_timeout = '300ms'";
+
+    #[tokio::test]
+    async fn postgresql_keeps_every_promise_whatever_the_role_has_set() {
+        let server = PostgresServer::start();
+        let connected = server.url().parse::<super::Server>().expect("it is a URL").connect().await;
+        let (client, connection) = connected.expect("it takes connections");
+        tokio::spawn(connection);
+        client.batch_execute(STRICT).await.expect("a superuser may do that");
+        let url = server.url().replace("test@", "strict@");
+        conformance::run(|cluster| {
+            let server = url.parse().expect("it is a URL");
+            Some(Arc::new(Postgres::new(server, cluster, PATIENCE)) as Arc<dyn Storage>)
         })
         .await;
     }

@@ -34,7 +34,7 @@ const SHARDS: u8 = 8;
 /// Entries read of each partition at once.
 const PAGE_ENTRIES: usize = 256;
 /// Rows read at once to compare entries with them.
-const READS_AT_ONCE: usize = 64;
+pub(super) const READS_AT_ONCE: usize = 64;
 /// A stale entry of that age is removed: whoever wrote it has written its row long since, or never
 /// will. Longer than a call waits and what two clocks may differ.
 const STALE_AFTER: Duration = Duration::from_secs(600);
@@ -81,7 +81,7 @@ impl Position {
 pub(super) struct Posted {
     pub(super) at: u64,
     pub(super) entry: Vec<u8>,
-    delivery: Delivery,
+    pub(super) delivery: Delivery,
 }
 
 /// An entry as the index says.
@@ -225,40 +225,6 @@ impl Core {
             self.session.rows(&all.delivery_read, values).await?
         };
         Ok(rows.into_iter().next().map(|cells| posted(id, name.to_owned(), cells)))
-    }
-
-    /// What actors have left under names before those.
-    pub(super) async fn left_before(
-        &self,
-        names: &[(ActorId, String)],
-        limit: usize,
-    ) -> Result<Vec<Delivery>, Failure> {
-        let mut left = Vec::new();
-        for some in names.chunks(READS_AT_ONCE) {
-            let read = some.iter().map(|(id, name)| self.left_by(id, name, limit - left.len()));
-            left.extend(try_join_all(read).await?.into_iter().flatten());
-            left.truncate(limit);
-            if left.len() == limit {
-                break;
-            }
-        }
-        Ok(left)
-    }
-
-    async fn left_by(
-        &self,
-        id: &ActorId,
-        before: &str,
-        limit: usize,
-    ) -> Result<Vec<Delivery>, Failure> {
-        let mut values = self.session.owner(id);
-        values.extend([blob(before.as_bytes()), page(limit)]);
-        let rows = self.session.rows(&self.session.statements.delivery_left, values).await?;
-        let left = |mut cells: Cells| {
-            let name = cells.text();
-            posted(id, name, cells).delivery
-        };
-        Ok(rows.into_iter().map(left).collect())
     }
 
     pub(super) async fn due(
@@ -408,7 +374,7 @@ impl Core {
 }
 
 /// Reads a row of which the name has been read.
-fn posted(id: &ActorId, name: String, mut cells: Cells) -> Posted {
+pub(super) fn posted(id: &ActorId, name: String, mut cells: Cells) -> Posted {
     let (at, entry) = (cells.number(), cells.bytes());
     let cron = cells.maybe_bytes().and_then(|cron| String::from_utf8(cron).ok());
     let (kind, key) = (cells.text(), cells.text());

@@ -84,7 +84,8 @@ const DELIVERY_READ: &str = "
 
 const DELIVERY_LEFT: &str = "
     SELECT name, at, entry, cron, to_kind, to_key, message, body FROM althing_actors
-    WHERE part = ? AND kind = ? AND key = ? AND sort = 2 AND number = 0 AND name < ? LIMIT ?";
+    WHERE part = ? AND kind = ? AND key = ? AND sort = 2 AND number = 0 AND name >= ? AND name < ?
+    LIMIT ?";
 
 const DELIVERY_CANCEL: &str = "
     DELETE FROM althing_actors
@@ -163,7 +164,7 @@ statements! {
     delivery_read = DELIVERY_READ,
     /// As `head_serial`.
     delivery_serial = DELIVERY_READ,
-    /// What an actor has left before a name.
+    /// What an actor has left between two names.
     delivery_left = DELIVERY_LEFT,
     delivery_cancel = DELIVERY_CANCEL,
     delivery_taken = DELIVERY_TAKEN,

@@ -35,7 +35,7 @@ const SETTINGS: &str = "
         WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write');
 ";
 
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 /// A connection and the task that moves its bytes, which ends with it: it could wait for ever on a
 /// server that has stopped.

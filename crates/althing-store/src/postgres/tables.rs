@@ -2,7 +2,7 @@
 //! value in them.
 
 use althing_postgres::Server;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, IsolationLevel};
 
 use super::session::{Link, within};
 use super::{CONNECT_WITHIN, PostgresError};
@@ -64,10 +64,24 @@ const FORMAT: i32 = STEPS.len() as i32;
 /// one: "althing" in hexadecimal.
 const LOCK: i64 = 0x61_6c_74_68_69_6e_67;
 
+/// Whatever the role has set: who connects says how long all of this may take.
+const SETTINGS: &str = "
+    SET LOCAL lock_timeout = 0;
+    SET LOCAL statement_timeout = 0;
+    SET LOCAL idle_in_transaction_session_timeout = '10s';";
+
 /// Brings the tables to the last format.
 pub(super) async fn migrate(server: &Server) -> Result<(), PostgresError> {
     let mut link = Link::connect(server).await?;
-    let transaction = link.client.transaction().await?;
+    // It sees what others have made while it waited for them.
+    let transaction = link
+        .client
+        .build_transaction()
+        .isolation_level(IsolationLevel::ReadCommitted)
+        .read_only(false)
+        .start()
+        .await?;
+    transaction.batch_execute(SETTINGS).await?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
     // Asked first: who may not create tables may still use those that are there.
     let is_there = "SELECT to_regclass('althing_format') IS NOT NULL";

@@ -237,6 +237,36 @@ pub(crate) async fn a_server_that_stands_still_is_waited_for(server: &impl Serve
     assert_eq!(whole(&store, &id).await, 10);
 }
 
+/// Longer than a call waits, amid commits of several actors.
+pub(crate) async fn a_server_that_stands_still_for_long_loses_nothing(
+    server: &impl Served,
+    still: Duration,
+) {
+    let store = Arc::new(server.connect().await);
+    let (end, ended) = watch::channel(false);
+    let committing: Vec<_> = (0..ACTORS)
+        .map(|key| tokio::spawn(commit_on(store.clone(), id("held", key), ended.clone())))
+        .collect();
+    let probe = id("held", 1_000);
+    for version in 1..=20 {
+        store.commit(turn(&probe, 1, version)).await.expect("the server works");
+    }
+    server.pause();
+    tokio::time::sleep(still).await;
+    server.resume();
+    while store.open(&probe, Epoch(1)).await.is_err() {}
+    for version in 21..=40 {
+        store.commit(turn(&probe, 1, version)).await.expect("the server works again");
+    }
+    end.send(true).expect("they listen");
+    for (key, committing) in (0..).zip(committing) {
+        let acknowledged = committing.await.expect("no promise is broken");
+        assert!(acknowledged > 0, "it got somewhere");
+        assert!(whole(&*store, &id("held", key)).await >= acknowledged);
+    }
+    assert_eq!(whole(&*store, &probe).await, 40);
+}
+
 pub(crate) async fn what_does_not_fit_is_refused_by_name_and_the_largest_is_kept<S: Served>(
     server: &S,
     delivery_name_max: usize,

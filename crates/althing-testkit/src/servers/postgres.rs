@@ -19,8 +19,8 @@ use super::one_process::own_address;
 use super::process::{User, family, is_root, signal, user, wait_for_end};
 use super::watcher::Watcher;
 
-/// Said by the server once it takes connections.
-const READY: &str = "database system is ready to accept connections";
+/// Said by the server once it takes connections, those that only read included.
+const READY: &str = "database system is ready to accept";
 
 /// Starts that fail because somebody else took the port in between.
 const STARTS_MAX: u32 = 5;
@@ -163,6 +163,20 @@ impl PostgresServer {
         self.kill();
         fs::remove_dir_all(self.data()).expect("the directory is ours");
         copy(&self.kept(), &self.data());
+        self.start_again();
+    }
+
+    /// Has it only read from now on, as a standby does whose primary is away. It starts anew.
+    ///
+    /// # Panics
+    /// If it does not start so.
+    pub fn stand_by(&mut self) {
+        self.kill();
+        let wanted = self.data().join("standby.signal");
+        fs::write(&wanted, "").expect("the directory is ours");
+        if let Some(user) = self.user {
+            chown(&wanted, Some(user.uid), Some(user.gid)).expect("root may do that");
+        }
         self.start_again();
     }
 

@@ -18,10 +18,13 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// Whatever the role or the server says. A commit is on the disk when it is answered: the log forgets
 /// what was saved; a setting that is stricter stays so. A statement has as long as we wait for it: a
-/// batch that ended sooner would be tried again for ever.
+/// batch that ended sooner would be tried again for ever. A statement sees what others have committed
+/// while it waited for them.
 const SETTINGS: &str = "
     SET statement_timeout = '10s';
     SET lock_timeout = 0;
+    SET default_transaction_isolation = 'read committed';
+    SET default_transaction_read_only = off;
     SELECT set_config('synchronous_commit', 'on', false)
         WHERE current_setting('synchronous_commit') IN ('off', 'local');";
 

@@ -183,6 +183,12 @@ pub enum OpenError {
         /// As PostgreSQL calls it.
         encoding: String,
     },
+    /// The database takes no writes.
+    #[error("{address} is a standby, which only reads: give the server that it follows")]
+    Standby {
+        /// Where it is, without the password.
+        address: DatabaseAddress,
+    },
     /// The database refused.
     #[error("cannot open the database: {0}")]
     Database(#[from] SqlError),
@@ -283,6 +289,7 @@ impl From<SqlError> for ControlError {
         match error {
             SqlError::Away(reason) => Self::Away(reason),
             SqlError::Fenced => Self::TakenOver,
+            SqlError::SetBack => Self::Away(error.to_string()),
             error if error.is_disk_full() => Self::DiskFull,
             error => Self::Database(error),
         }

@@ -24,6 +24,7 @@ mod error;
 pub mod ids;
 mod load;
 pub mod log;
+mod lost;
 mod moment;
 mod postgres;
 mod progress;
@@ -69,6 +70,7 @@ pub use load::{
 pub(crate) use load::{KEYS_KEPT, KEYS_KEPT_MAX, KEYS_KEPT_MS};
 pub use log::append_times::AppendTimes;
 pub use log::queue::{Append, Appended};
+pub use lost::Lost;
 pub(crate) use moment::{Moment, NamedFiles, SegmentPart, forget_pictures, named_files};
 pub use postgres::address::{AddressError, DatabaseAddress};
 pub(crate) use postgres::open::connect_beside;

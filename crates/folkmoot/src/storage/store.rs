@@ -17,6 +17,7 @@ use super::log::disk::{Disk, RealDisk};
 use super::log::queue::{Append, Queue, QueueLimits};
 use super::log::segments::Segments;
 use super::log::writer::{LogWriter, LogWriterStart, PROBE_PAUSE};
+use super::lost::Lost;
 use super::progress::{Progress, Stream};
 use super::record::{Record, RoomEvent};
 use super::sql::Connection;
@@ -110,8 +111,8 @@ pub(super) struct Inner {
     pub(super) segments: Option<Arc<Segments>>,
     pub(super) stream_epoch: String,
     pub(super) directory: PathBuf,
-    /// Whether another server writes now; nobody can tell on a store of one process alone.
-    pub(super) taken_over: Option<watch::Receiver<bool>>,
+    /// Whether it is no longer ours; nobody can take a store of one process alone.
+    pub(super) lost: Option<watch::Receiver<Option<Lost>>>,
     pub(super) threads: Mutex<Option<Threads>>,
 }
 
@@ -207,7 +208,7 @@ impl Store {
             segments: Some(segments),
             stream_epoch,
             directory: options.directory.clone(),
-            taken_over: None,
+            lost: None,
             threads: Mutex::new(None),
         };
         let threads = inner.spawn(log, mover, connection, reading, directory)?;
@@ -296,17 +297,17 @@ impl Store {
         }
     }
 
-    /// Ready once another server has taken the store over, and this one shows what it knew then.
+    /// Ready once the store is no longer this server's, which shows what it knew then: says why.
     ///
     /// # Cancel safety
     /// Dropping the future changes nothing.
-    pub async fn taken_over(&self) {
-        if let Some(mut told) = self.0.taken_over.clone()
-            && told.wait_for(|is_taken_over| *is_taken_over).await.is_ok()
-        {
-            return;
+    pub async fn lost(&self) -> Lost {
+        let Some(mut told) = self.0.lost.clone() else { return std::future::pending().await };
+        let lost = told.wait_for(Option::is_some).await.ok().and_then(|lost| *lost);
+        match lost {
+            Some(lost) => lost,
+            None => std::future::pending().await,
         }
-        std::future::pending().await
     }
 
     /// The data directory.

@@ -18,6 +18,7 @@ mod client;
 mod connection;
 mod random;
 mod server;
+mod set_back;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -57,6 +58,17 @@ enum Victim {
     Both,
     /// The server, whose index of the log in Cassandra is lost with it.
     Index,
+    /// One of PostgreSQL's processes, a session of the server's.
+    Session,
+    /// The database, which does nothing for so many seconds and then goes on.
+    Still(u64),
+}
+
+impl Victim {
+    /// Whether the server ends.
+    fn is_server(self) -> bool {
+        matches!(self, Self::Server | Self::Both | Self::Index)
+    }
 }
 
 /// What the clients are told to do.
@@ -107,6 +119,20 @@ async fn nothing_acknowledged_is_lost_when_cassandra_a_server_on_it_or_its_index
     killed(Behind::Cassandra(cassandra), &victims).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_when_postgresql_stands_still_or_a_session_is_killed() {
+    let victims = [Victim::Session, Victim::Still(8), Victim::Still(30), Victim::Session];
+    let postgres = tokio::task::block_in_place(PostgresServer::start);
+    killed(Behind::Postgres(postgres), &victims).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_acknowledged_is_lost_when_cassandra_stands_still() {
+    let victims = [Victim::Still(8), Victim::Still(30)];
+    let cassandra = tokio::task::block_in_place(CassandraServer::start);
+    killed(Behind::Cassandra(cassandra), &victims).await;
+}
+
 /// Kills these one after the other, as often as KILLS says.
 async fn killed(behind: Behind, victims: &[Victim]) {
     let kills = setting("KILLS").map_or(KILLS_DEFAULT, |kills| kills as usize);
@@ -145,16 +171,18 @@ async fn run(mut random: Random, behind: Behind, victims: &[Victim]) {
     for (kill, victim) in (1..).zip(victims) {
         let until = *acks_seen.borrow() + random.between(ACKS_BETWEEN_KILLS);
         acks_seen.wait_for(|acks| *acks >= until).await.expect("clients acknowledge");
-        if *victim != Victim::Database {
+        if victim.is_server() {
             up.send_replace(false);
             server.kill().await;
         }
-        match victim {
+        match *victim {
             Victim::Server => {}
             Victim::Index => server.lose_index(),
             Victim::Database | Victim::Both => server.kill_database(),
+            Victim::Session => server.kill_session().await,
+            Victim::Still(seconds) => server.hold_database(Duration::from_secs(seconds)).await,
         }
-        if *victim != Victim::Database {
+        if victim.is_server() {
             server.launch().await;
             up.send_replace(true);
         }

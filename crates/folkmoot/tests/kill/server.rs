@@ -4,10 +4,12 @@
 
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::time::Duration;
 
 use althing_testkit::servers::{CassandraServer, PostgresServer};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
+use tokio_postgres::NoTls;
 
 /// Limits that stand in the way of 50 clients of one address.
 const SETTINGS: &str =
@@ -100,6 +102,53 @@ impl Server {
             Behind::Postgres(server) => server.start_again(),
             Behind::Cassandra(server) => server.start_again(),
         });
+    }
+
+    /// SIGKILL of PostgreSQL's process that writes what the server says; all others begin anew.
+    pub(crate) async fn kill_session(&self) {
+        let Behind::Postgres(server) = &self.behind else { unreachable!("only it has sessions") };
+        let (client, connection) =
+            tokio_postgres::connect(&server.url(), NoTls).await.expect("it takes connections");
+        tokio::spawn(connection);
+        let writes = "SELECT pid FROM pg_stat_activity
+                      WHERE application_name LIKE 'folkmoot %' AND application_name NOT LIKE '%reader'";
+        let session: i32 = client.query_one(writes, &[]).await.expect("it is there").get(0);
+        let killed = Command::new("kill").args(["-s", "KILL", &session.to_string()]).status().await;
+        assert!(killed.expect("there is such a program").success());
+    }
+
+    /// Has PostgreSQL keep its files as they are now; it starts anew.
+    pub(crate) fn keep_database(&mut self) {
+        let Behind::Postgres(server) = &mut self.behind else { unreachable!("only it does") };
+        tokio::task::block_in_place(|| server.keep());
+    }
+
+    /// Has PostgreSQL begin anew with the files that it kept.
+    pub(crate) fn set_database_back(&mut self) {
+        let Behind::Postgres(server) = &mut self.behind else { unreachable!("only it does") };
+        tokio::task::block_in_place(|| server.go_back());
+    }
+
+    /// Waits until the process ends by itself, with an error.
+    pub(crate) async fn ended(&mut self) {
+        let mut process = self.process.take().expect("it runs");
+        let status = process.wait().await.expect("it is our child");
+        assert!(!status.success(), "{status}");
+    }
+
+    /// Stops the database where it is, for so long.
+    pub(crate) async fn hold_database(&self, time: Duration) {
+        match &self.behind {
+            Behind::Nobody => unreachable!("the data is embedded"),
+            Behind::Postgres(server) => server.pause(),
+            Behind::Cassandra(server) => server.pause(),
+        }
+        tokio::time::sleep(time).await;
+        match &self.behind {
+            Behind::Nobody => {}
+            Behind::Postgres(server) => server.resume(),
+            Behind::Cassandra(server) => server.resume(),
+        }
     }
 
     /// Removes what can be made anew of the log in Cassandra.

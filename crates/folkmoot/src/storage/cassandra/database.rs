@@ -18,6 +18,7 @@ use super::index::Place;
 use super::log::{AWAY_MAX, Log, Settled};
 use super::names::Name;
 use crate::storage::ids::Lsn;
+use crate::storage::lost::Lost;
 use crate::storage::sql::{Connection, SqlError, Transaction};
 use crate::storage::sqlite::mover::applied_lsn;
 
@@ -26,7 +27,7 @@ pub(super) struct Database {
     address: CassandraAddress,
     state: FairMutex<State>,
     /// Whether another server writes now.
-    taken_over: watch::Sender<bool>,
+    lost: watch::Sender<Option<Lost>>,
 }
 
 /// Index and log.
@@ -56,12 +57,12 @@ impl Database {
         address: CassandraAddress,
         (index, place): (Connection, Place),
         log: Log,
-        taken_over: watch::Sender<bool>,
+        lost: watch::Sender<Option<Lost>>,
     ) -> Result<Self, SqlError> {
         let applied = applied_lsn(&index)?;
         let (behind, away_since, is_fenced) = (None, None, false);
         let state = State { index, log, place, applied, behind, away_since, is_fenced };
-        Ok(Self { address, state: FairMutex::new(state), taken_over })
+        Ok(Self { address, state: FairMutex::new(state), lost })
     }
 
     /// Index and log, for one thread at a time, in the order in which they ask.
@@ -127,7 +128,7 @@ impl Database {
             Err(SqlError::Fenced) if !state.is_fenced => {
                 tracing::error!(%address, "another server has taken this over: this one stops");
                 state.is_fenced = true;
-                self.taken_over.send_replace(true);
+                self.lost.send_replace(Some(Lost::TakenOver));
             }
             _ => {}
         }

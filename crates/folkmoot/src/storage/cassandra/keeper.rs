@@ -63,9 +63,13 @@ impl Keeper {
     fn is_due(&self, log_bytes: u64) -> bool {
         let behind = log_bytes.saturating_sub(self.snapshot.log_bytes);
         let is_long = behind >= self.snapshot_bytes.max(self.snapshot.bytes);
-        let is_old = now().saturating_sub(self.snapshot.made_at) >= SNAPSHOT_AGE_MS;
-        behind > 0 && (is_long || is_old)
+        behind > 0 && (is_long || is_old(self.snapshot.made_at, now()))
     }
+}
+
+/// One from far ahead is of a clock that was wrong, and may be of any age.
+fn is_old(made_at: u64, now: u64) -> bool {
+    now.abs_diff(made_at) >= SNAPSHOT_AGE_MS
 }
 
 /// Writes what an index is now as the snapshot that counts; others may write to it meanwhile.
@@ -110,4 +114,16 @@ pub(super) fn read(copy: &Path) -> Result<(Place, u32), SqlError> {
         SqlError::Refused(format!("{} does not say how far it is", copy.display()))
     })?;
     Ok((place, migrations::taken(&index)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_is_old_after_a_day_whatever_the_clock_showed_when_it_was_made() {
+        let now = 100 * SNAPSHOT_AGE_MS;
+        assert!(!is_old(now - SNAPSHOT_AGE_MS + 1, now) && !is_old(now + 60_000, now));
+        assert!(is_old(now - SNAPSHOT_AGE_MS, now) && is_old(2 * now, now) && is_old(0, now));
+    }
 }

@@ -65,8 +65,8 @@ fn start(
     let path = index::path(&options.directory);
     let Claimed { session, log, index, snapshot } = claim(address, &path).map_err(failed)?;
     let place = Place::read(&index).map_err(failed)?.expect("the index was brought up to date");
-    let (taken_over, told) = watch::channel(false);
-    let database = Database::new(address.clone(), (index, place), log, taken_over);
+    let (lost, told) = watch::channel(None);
+    let database = Database::new(address.clone(), (index, place), log, lost);
     let database = Arc::new(database.map_err(failed)?);
     if options.restored == Restored::Yes {
         begin_epoch(&database).map_err(failed)?;
@@ -90,7 +90,7 @@ fn start(
         segments: None,
         stream_epoch,
         directory: PathBuf::from(&options.directory),
-        taken_over: Some(told),
+        lost: Some(told),
         threads: Mutex::new(None),
     };
     let snapshot_bytes = address.snapshot_bytes();

@@ -11,6 +11,10 @@ use crate::storage::sql::{self, Connection, OptionalExtension, params};
 use crate::storage::sqlite::apply::{from_sql, to_sql};
 use crate::storage::store::Store;
 
+/// Places in which something is erased in one transaction: each costs a database that is far away
+/// two or three journeys, for which all other writes wait, and a log elsewhere some KiB of one entry.
+const PLACES_AT_ONCE: usize = 200;
+
 /// An event of a user's own stream.
 pub(crate) type EventPlace = (UserId, Offset);
 
@@ -46,28 +50,46 @@ impl Store {
         places: Vec<EventPlace>,
         erased: Erased,
     ) -> Result<(), ControlError> {
-        self.control(move |connection| {
-            for (user, offset) in places {
-                let place = [to_sql(user.as_u64()), to_sql(offset.as_u64())];
-                let sql = "SELECT data FROM user_events WHERE user = ?1 AND offset = ?2";
-                let found = connection.prepare_cached(sql)?.query_row(place, |row| row.get(0));
-                let Some(data): Option<String> = found.optional()? else { continue };
-                // What this program does not know has no names that it has written.
-                let Ok(mut event) = serde_json::from_str(&data) else { continue };
-                if erased.leave(&mut event) {
-                    let data =
-                        serde_json::to_string(&event).expect("an event has no failing parts");
-                    connection
-                        .prepare_cached(
-                            "UPDATE user_events SET data = ?3 WHERE user = ?1 AND offset = ?2",
-                        )?
-                        .execute(params![place[0], place[1], data])?;
-                }
-            }
-            Ok(())
+        self.erase_each(places, move |connection, place| {
+            erase_in_user_event(connection, place, erased)
         })
         .await
     }
+
+    /// Erases what is in some places, not all in one transaction.
+    pub(super) async fn erase_each<P: Clone + Send + 'static>(
+        &self,
+        places: Vec<P>,
+        erase: impl Fn(&Connection, P) -> sql::Result<()> + Copy + Send + 'static,
+    ) -> Result<(), ControlError> {
+        for some in places.chunks(PLACES_AT_ONCE) {
+            let some = some.to_vec();
+            self.control(move |connection| {
+                Ok(some.into_iter().try_for_each(|place| erase(connection, place))?)
+            })
+            .await?;
+        }
+        Ok(())
+    }
+}
+
+fn erase_in_user_event(
+    connection: &Connection,
+    (user, offset): EventPlace,
+    erased: Erased,
+) -> sql::Result<()> {
+    let place = [to_sql(user.as_u64()), to_sql(offset.as_u64())];
+    let sql = "SELECT data FROM user_events WHERE user = ?1 AND offset = ?2";
+    let found = connection.prepare_cached(sql)?.query_row(place, |row| row.get(0));
+    let Some(data): Option<String> = found.optional()? else { return Ok(()) };
+    // What this program does not know has no names that it has written.
+    let Ok(mut event) = serde_json::from_str(&data) else { return Ok(()) };
+    if erased.leave(&mut event) {
+        let data = serde_json::to_string(&event).expect("an event has no failing parts");
+        let sql = "UPDATE user_events SET data = ?3 WHERE user = ?1 AND offset = ?2";
+        connection.prepare_cached(sql)?.execute(params![place[0], place[1], data])?;
+    }
+    Ok(())
 }
 
 pub(super) fn user_events_with(

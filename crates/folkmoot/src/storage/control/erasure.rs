@@ -1,4 +1,4 @@
-//! The steps by which a deleted room or account leaves the database. Each is one transaction, takes
+//! The steps by which a deleted room or account leaves the database. Each is a few transactions, takes
 //! a moment and not the length of a history, and can be done again after a crash.
 //!
 //! What has no index by user is looked for in pages over whole tables: this happens once per
@@ -233,14 +233,12 @@ impl Store {
     /// What every control transaction can meet.
     pub async fn erase_names(&self, user: UserId, found: NamePlaces) -> Result<(), ControlError> {
         let NamePlaces { messages, room_events, user_events, .. } = found;
-        self.control(move |connection| {
-            for (room, seq) in messages {
-                unname_message(connection, user, room, seq)?;
-            }
-            for (room, offset) in room_events {
-                unname_room_event(connection, user, room, offset)?;
-            }
-            Ok(())
+        self.erase_each(messages, move |connection, (room, seq)| {
+            unname_message(connection, user, room, seq)
+        })
+        .await?;
+        self.erase_each(room_events, move |connection, (room, offset)| {
+            unname_room_event(connection, user, room, offset)
         })
         .await?;
         self.erase_in_user_events(user_events, Erased::Names(user)).await
@@ -311,15 +309,11 @@ impl Store {
             })
             .await;
         let found = found.map_err(|error| super::rooms::log_failure(&error))?;
-        self.control(move |connection| {
-            let mut statement = connection.prepare_cached(
-                "DELETE FROM reactions \
-                 WHERE room = ?1 AND seq = ?2 AND emoji = ?3 AND user = ?4",
-            )?;
-            for (room, seq, emoji) in found {
-                statement.execute(params![room, seq, emoji, to_sql(user.as_u64())])?;
-            }
-            Ok(())
+        self.erase_each(found, move |connection, (room, seq, emoji)| {
+            let sql = "DELETE FROM reactions \
+                       WHERE room = ?1 AND seq = ?2 AND emoji = ?3 AND user = ?4";
+            let reaction = params![room, seq, emoji, to_sql(user.as_u64())];
+            connection.prepare_cached(sql)?.execute(reaction).map(drop)
         })
         .await
     }

@@ -6,11 +6,13 @@ use std::str::FromStr;
 use althing_postgres::Server;
 use tokio_postgres::config::Host;
 
-/// What every session asks for: our own tables, commits that are on disk when they are answered, and
+/// What every session asks for, whatever the role has set: our own tables, commits that are on disk
+/// when they are answered, no end of one that is idle, because its locks keep other servers out; and
 /// an end of sessions whose server has gone without a word, which would keep the next one out.
 const OPTIONS: &str = "-c search_path=folkmoot -c synchronous_commit=on \
      -c default_transaction_isolation=read\\ committed -c default_transaction_read_only=off \
-     -c statement_timeout=0 -c idle_in_transaction_session_timeout=60000 \
+     -c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=60000 \
+     -c idle_session_timeout=0 \
      -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 \
      -c tcp_user_timeout=30000";
 

@@ -15,7 +15,7 @@ use super::schema;
 use crate::storage::error::OpenError;
 use crate::storage::ids::Lsn;
 use crate::storage::sql::postgres::Session;
-use crate::storage::sql::{Connection, OptionalExtension, Row, SqlError, params};
+use crate::storage::sql::{Connection, OptionalExtension, SqlError, params};
 use crate::storage::sqlite::apply::from_sql;
 use crate::storage::sqlite::place::Restored;
 use crate::storage::store::NodeName;
@@ -34,6 +34,8 @@ const CLUSTER_LOCKS: &str = "1718578285";
 /// How long the session of a server that has just been killed may hold the lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// Characters of a node's name in that of its sessions, of which PostgreSQL keeps 63 in all.
+const SHOWN_MAX: usize = 37;
 
 /// What a server that writes goes by.
 #[derive(Clone, Debug)]
@@ -112,7 +114,7 @@ pub(crate) fn claim(address: &DatabaseAddress, restored: Restored) -> Result<Cla
 pub(crate) fn claim_as(address: &DatabaseAddress, node: &NodeName) -> Result<Claimed, OpenError> {
     let unreachable = |source| OpenError::Unreachable { address: address.clone(), source };
     let session = RandomState::new().hash_one(std::process::id());
-    let name = format!("folkmoot {} {session:016x}", node.node);
+    let name = format!("folkmoot {} {session:016x}", shown(&node.node));
     let connection = connect(address, &name).map_err(unreachable)?;
     let began = Instant::now();
     while !try_lock_as(&connection, node)? {
@@ -183,8 +185,11 @@ impl Claim {
     }
 
     /// Connects again. Once this returns, nothing that an earlier session of ours was asked can
-    /// happen any more: it held the lock.
-    pub(crate) fn connect_again(&self) -> Result<(Connection, Standing), SqlError> {
+    /// happen any more: it held the lock. What the database had when we last heard of it is `known`.
+    pub(crate) fn connect_again(
+        &self,
+        known: Standing,
+    ) -> Result<(Connection, Standing), SqlError> {
         let connection = connect(&self.address, &self.name)?;
         let is_locked = match &self.node {
             None => try_lock(&connection)?,
@@ -193,9 +198,18 @@ impl Claim {
                 try_lock_as(&connection, &node.name)?
             }
         };
-        let standing = self.standing(&connection)?.ok_or(SqlError::Fenced)?;
+        let (numbers, standing) = self.read(&connection)?;
+        let ours = self.numbers();
+        if numbers.0 > ours.0 || numbers.1 > ours.1 {
+            return Err(SqlError::Fenced);
+        }
         if is_locked {
-            return Ok((connection, standing));
+            self.write(&connection)?;
+            if numbers == ours && standing.batch >= known.batch {
+                return Ok((connection, standing));
+            }
+            self.end_epoch(&connection)?;
+            return Err(SqlError::SetBack);
         }
         // The server has not noticed yet that the session was lost.
         let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
@@ -207,24 +221,48 @@ impl Claim {
         }))
     }
 
-    /// Where the database stands; `None` if it is no longer ours.
-    fn standing(&self, connection: &Connection) -> Result<Option<Standing>, SqlError> {
-        let read = |row: &Row<'_>| {
-            Ok(Standing { applied: Lsn(from_sql(row.get(0)?)), batch: row.get(1)? })
-        };
-        let found = match &self.node {
-            None => {
-                let sql = "SELECT applied_lsn, batch FROM store WHERE writer = ?1";
-                connection.query_row(sql, [self.writer], read)
-            }
-            Some(node) => {
-                let sql = "SELECT s.applied_lsn, w.batch FROM store s, writers w \
-                           WHERE s.writer = ?1 AND w.node = ?2 AND w.number = ?3";
-                connection.query_row(sql, params![self.writer, node.name.node, node.number], read)
-            }
-        };
-        found.optional()
+    /// The number of the last server, and that of the last process of this node; 0 for a server
+    /// alone.
+    fn numbers(&self) -> (i64, i64) {
+        (self.writer, self.node.as_ref().map_or(0, |node| node.number))
     }
+
+    /// The numbers that count, and where the database stands.
+    fn read(&self, connection: &Connection) -> Result<((i64, i64), Standing), SqlError> {
+        let sql = "SELECT s.writer, coalesce(w.number, 0), s.applied_lsn, coalesce(w.batch, s.batch) \
+                   FROM store s LEFT JOIN writers w ON w.node = ?1";
+        // No node has that name.
+        let node = self.node.as_ref().map_or("", |node| &*node.name.node);
+        connection.query_row(sql, [node], |row| {
+            let standing = Standing { applied: Lsn(from_sql(row.get(2)?)), batch: row.get(3)? };
+            Ok(((row.get(0)?, row.get(1)?), standing))
+        })
+    }
+
+    /// Writes something, and nothing new: a standby refuses that; and what was committed before is
+    /// wherever commits have to be once this is.
+    fn write(&self, connection: &Connection) -> Result<(), SqlError> {
+        let changed = match &self.node {
+            None => connection.execute("UPDATE store SET writer = writer", []),
+            Some(node) => connection
+                .execute("UPDATE writers SET number = number WHERE node = ?1", [&node.name.node]),
+        };
+        changed.map(drop)
+    }
+
+    /// Has clients fetch history anew, and nobody write who knows what is gone: offsets that they
+    /// have seen are given out again.
+    fn end_epoch(&self, connection: &Connection) -> Result<(), SqlError> {
+        let sql = "UPDATE store SET writer = greatest(writer, ?1) + 1, \
+                   epoch = substr(replace(gen_random_uuid()::text, '-', ''), 1, 16)";
+        connection.execute(sql, [self.writer]).map(drop)
+    }
+}
+
+/// A name as PostgreSQL shows it.
+fn shown(name: &str) -> String {
+    let kept = |c: char| if c.is_ascii_graphic() { c } else { '?' };
+    name.chars().map(kept).take(SHOWN_MAX).collect()
 }
 
 /// Takes the locks that nodes share, and the node's own.

@@ -3,25 +3,33 @@
 //! Every transaction is counted in the database. A session that breaks in the middle of a commit is
 //! replaced, and the count says whether the transaction is in; until that is known, nothing else is
 //! written and nobody is answered. A database that stays away for [`AWAY_MAX`] is given up: whoever
-//! waits is refused, and so is whoever comes, until it is back.
+//! waits is refused, and so is whoever comes, until it is back. One that comes back with a lower
+//! count has lost what was acknowledged: nothing more is written, for offsets would come again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use parking_lot::{FairMutex, FairMutexGuard};
+use tokio::sync::watch;
 
 use super::claim::{Claim, Claimed, Standing};
 use crate::storage::ids::Lsn;
+use crate::storage::lost::Lost;
 use crate::storage::sql::{Connection, SqlError, Transaction};
 
 /// How long writes wait for a database that is away: a restart of it, or the change to its standby.
 const AWAY_MAX: Duration = Duration::from_secs(10);
 const AWAY_PAUSE: Duration = Duration::from_millis(100);
+/// So long it is tried again at least, also after an answer that did not come in all that time: a
+/// session that was lost has to end first.
+const REACH_MIN: Duration = Duration::from_secs(5);
 
 /// The database that this server writes to.
 pub(crate) struct Database {
     claim: Claim,
     state: FairMutex<State>,
+    /// Whether nothing more will be written, and why.
+    lost: watch::Sender<Option<Lost>>,
 }
 
 /// The session, while a thread has it.
@@ -29,16 +37,17 @@ pub(crate) struct State {
     connection: Option<Connection>,
     /// Where the database stands, as far as we have heard.
     pub(crate) standing: Standing,
-    away_since: Option<Instant>,
-    is_fenced: bool,
+    /// Until when whoever waits may wait, while the database is away.
+    away_until: Option<Instant>,
+    lost: Option<Lost>,
 }
 
 impl Database {
-    pub(crate) fn new(claimed: Claimed) -> Self {
+    pub(crate) fn new(claimed: Claimed, lost: watch::Sender<Option<Lost>>) -> Self {
         let Claimed { claim, connection, standing, .. } = claimed;
         let connection = Some(connection);
-        let state = State { connection, standing, away_since: None, is_fenced: false };
-        Self { claim, state: FairMutex::new(state) }
+        let state = State { connection, standing, away_until: None, lost: None };
+        Self { claim, state: FairMutex::new(state), lost }
     }
 
     /// Whether other nodes write beside this one.
@@ -59,7 +68,8 @@ impl Database {
         state: &mut State,
         work: impl FnOnce(&Transaction<'_>, Lsn) -> Result<T, SqlError>,
     ) -> Result<T, SqlError> {
-        self.reach(state)?;
+        let began = Instant::now();
+        self.reach(state, began)?;
         let connection = state.connection.take().ok_or_else(not_connected)?;
         let applied = state.standing.applied;
         let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -78,36 +88,37 @@ impl Database {
             }
             Ok(Ok((done, Err(SqlError::Away(reason))))) => {
                 // It may be in, and this must be known before anything else is done.
-                match self.reach(state)? {
+                match self.reach(state, began)? {
                     Found::Transaction => Ok(done),
                     Found::Nothing => Err(SqlError::Away(reason)),
                 }
             }
             Ok(Err(SqlError::Away(reason))) => {
-                self.reach(state)?;
+                self.reach(state, began)?;
                 Err(SqlError::Away(reason))
             }
-            Ok(Err(error) | Ok((_, Err(error)))) => Err(self.fenced(state, error)),
+            Ok(Err(error) | Ok((_, Err(error)))) => Err(self.note(state, error)),
             Err(_) => Err(SqlError::Parameter("a change failed by a bug of the server".to_owned())),
         }
     }
 
-    /// Connects if need be, for as long as a database may be away. Says what has become of a
-    /// transaction whose end was not heard.
-    pub(crate) fn reach(&self, state: &mut State) -> Result<Found, SqlError> {
-        if state.is_fenced {
-            return Err(SqlError::Fenced);
+    /// Connects if need be, for as long as a database may be away, to which something was said at
+    /// `began`. Says what has become of a transaction whose end was not heard.
+    fn reach(&self, state: &mut State, began: Instant) -> Result<Found, SqlError> {
+        if let Some(lost) = state.lost {
+            return Err(lost.into());
         }
         if state.connection.is_some() {
             return Ok(Found::Nothing);
         }
-        let is_news = state.away_since.is_none();
-        let since = *state.away_since.get_or_insert_with(Instant::now);
+        let is_news = state.away_until.is_none();
+        let until = (began + AWAY_MAX).max(Instant::now() + REACH_MIN);
+        let until = *state.away_until.get_or_insert(until);
         if is_news {
             tracing::warn!(address = %self.claim.address(), "the session with PostgreSQL was lost");
         }
         loop {
-            match self.claim.connect_again() {
+            match self.claim.connect_again(state.standing) {
                 Ok((connection, standing)) => {
                     tracing::info!(address = %self.claim.address(), "PostgreSQL is back");
                     let found = match standing.batch > state.standing.batch {
@@ -115,11 +126,11 @@ impl Database {
                         false => Found::Nothing,
                     };
                     (state.connection, state.standing) = (Some(connection), standing);
-                    state.away_since = None;
+                    state.away_until = None;
                     return Ok(found);
                 }
-                Err(SqlError::Fenced) => return Err(self.fenced(state, SqlError::Fenced)),
-                Err(error) if since.elapsed() > AWAY_MAX => {
+                Err(error) if Lost::of(&error).is_some() => return Err(self.note(state, error)),
+                Err(error) if Instant::now() > until => {
                     return Err(match error {
                         SqlError::Away(_) => error,
                         error => SqlError::Away(format!("PostgreSQL: {error}")),
@@ -133,11 +144,12 @@ impl Database {
         }
     }
 
-    fn fenced(&self, state: &mut State, error: SqlError) -> SqlError {
-        if matches!(error, SqlError::Fenced) && !state.is_fenced {
-            let address = self.claim.address();
-            tracing::error!(%address, "another server has taken the database over: this one writes no more");
-            state.is_fenced = true;
+    /// Notes an error after which nothing more is written.
+    fn note(&self, state: &mut State, error: SqlError) -> SqlError {
+        if let (Some(lost), None) = (Lost::of(&error), state.lost) {
+            tracing::error!(address = %self.claim.address(), %error, "this server writes no more");
+            state.lost = Some(lost);
+            self.lost.send_replace(Some(lost));
         }
         error
     }

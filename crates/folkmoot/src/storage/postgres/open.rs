@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::address::DatabaseAddress;
 use super::appends::Appends;
@@ -75,6 +76,7 @@ fn start(
     };
     let queue = Arc::new(Queue::new(Arc::clone(&progress), limits));
     let control = Arc::new(Control::new(Arc::clone(&progress)));
+    let (lost, told) = watch::channel(None);
     let inner = Inner {
         queue: Arc::clone(&queue),
         progress: Arc::clone(&progress),
@@ -83,10 +85,10 @@ fn start(
         segments: None,
         stream_epoch,
         directory: PathBuf::from(&options.directory),
-        taken_over: None,
+        lost: Some(told),
         threads: Mutex::new(None),
     };
-    let database = Arc::new(Database::new(claimed));
+    let database = Arc::new(Database::new(claimed, lost));
     let appends =
         Appends { database: Arc::clone(&database), queue, progress: Arc::clone(&progress) };
     let held = Arc::clone(directory);

@@ -65,15 +65,22 @@ pub(crate) fn take_steps(
     connection: &Connection,
     address: &DatabaseAddress,
 ) -> Result<(), OpenError> {
-    let encoding: String =
-        connection.query_row("SELECT current_setting('server_encoding')", [], |row| row.get(0))?;
+    let sql = "SELECT pg_is_in_recovery(), current_setting('server_encoding')";
+    let (is_standby, encoding): (bool, String) =
+        connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if is_standby {
+        return Err(OpenError::Standby { address: address.clone() });
+    }
     if encoding != "UTF8" {
         return Err(OpenError::DatabaseEncoding { address: address.clone(), encoding });
     }
-    connection.execute_batch(
-        "CREATE SCHEMA IF NOT EXISTS folkmoot; \
-         CREATE TABLE IF NOT EXISTS folkmoot.steps (taken BIGINT NOT NULL)",
-    )?;
+    // Asked first: who may not make anything may still use what is there.
+    if !is_there(connection)? {
+        connection.execute_batch(
+            "CREATE SCHEMA IF NOT EXISTS folkmoot; \
+             CREATE TABLE IF NOT EXISTS folkmoot.steps (taken BIGINT NOT NULL)",
+        )?;
+    }
     let sql = "SELECT coalesce(max(taken), 0) FROM steps";
     let taken: u32 = connection.query_row(sql, [], |row| row.get(0))?;
     let newest = newest();

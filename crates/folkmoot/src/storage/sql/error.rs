@@ -22,6 +22,12 @@ pub enum SqlError {
     /// Another server writes to the database; nothing of ours is taken any more.
     #[error("another server has taken the database over")]
     Fenced,
+    /// The database lacks what it had acknowledged; nothing of ours is taken any more.
+    #[error(
+        "the database lacks what it had acknowledged: it was set back, or a standby that was behind \
+         took its place"
+    )]
+    SetBack,
     /// A row was asked for, and there is none.
     #[error("the query returned no row")]
     NoRow,
@@ -56,6 +62,7 @@ impl SqlError {
             Self::Postgres(error) => Self::Postgres(error.clone()),
             Self::Away(reason) => Self::Away(reason.clone()),
             Self::Fenced => Self::Fenced,
+            Self::SetBack => Self::SetBack,
             Self::Value(error) => Self::Parameter(error.to_string()),
             Self::Parameter(reason) => Self::Parameter(reason.clone()),
             Self::Refused(reason) => Self::Refused(reason.clone()),

@@ -27,7 +27,7 @@ use super::dialect;
 use super::error::{Result, SqlError, in_full};
 
 /// How long an answer may take: longer than any statement of ours, shorter than people wait.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The same in a task of an administrator's, which looks at whole tables.
 const TASK_PATIENCE: Duration = Duration::from_secs(60 * 60);
 /// How long a server may take to greet.
