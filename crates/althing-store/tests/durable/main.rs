@@ -3,6 +3,7 @@
 mod behind;
 mod courier;
 mod journaled;
+mod many_reminders;
 mod moved_changes;
 mod moved_letters;
 mod moved_reminders;
