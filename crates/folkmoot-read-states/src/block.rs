@@ -229,11 +229,7 @@ impl Block {
             }
         }
         if lost > 0 {
-            tracing::error!(
-                user,
-                changes = lost,
-                "changes are lost: a user has read states of {ROOMS_MAX} rooms at most"
-            );
+            say_lost(user, lost);
         }
     }
 
@@ -270,6 +266,15 @@ impl Block {
         self.set_len(last);
         true
     }
+}
+
+/// Says that changes in rooms beyond the limit are lost.
+pub(crate) fn say_lost(user: u64, changes: usize) {
+    tracing::error!(
+        user,
+        changes,
+        "changes are lost: a user has read states of {ROOMS_MAX} rooms at most"
+    );
 }
 
 /// Eight bits of a room that differ between most rooms.
