@@ -204,11 +204,7 @@ impl Block {
             }
         }
         if lost > 0 {
-            tracing::error!(
-                user,
-                changes = lost,
-                "changes are lost: a user has read states of {ROOMS_MAX} rooms at most"
-            );
+            say_lost(user, lost);
         }
     }
 
@@ -238,6 +234,15 @@ impl Block {
         self.len -= 1;
         true
     }
+}
+
+/// Says that changes in rooms beyond the limit are lost.
+pub(crate) fn say_lost(user: u64, changes: usize) {
+    tracing::error!(
+        user,
+        changes,
+        "changes are lost: a user has read states of {ROOMS_MAX} rooms at most"
+    );
 }
 
 #[inline]

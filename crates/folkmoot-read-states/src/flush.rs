@@ -1,24 +1,19 @@
-//! Moves changes to the store: in rounds, at once for those who leave memory, and from the log
-//! after a crash.
+//! Moves changes to the store: in rounds, and at once for those who leave memory.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
-use crate::block::Block;
 use crate::error::ReadStatesError;
-use crate::log::Record;
+use crate::replay::LOADS_AT_ONCE;
 use crate::states::Shared;
-use crate::store::{Row, RowStore, StoreError};
-use crate::storing::{BATCH_ROWS, store_due, store_refused};
+use crate::store::StoreError;
+use crate::storing::{FAILING_MAX, store_due, store_refused};
 
-/// Rows that are read at once while the log is read.
-const LOADS_AT_ONCE: usize = 128;
 /// Rounds begin so often that a change waits at most twice that.
 const ROUNDS_PER_WAIT: u32 = 2;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -75,91 +70,66 @@ pub(crate) async fn round(shared: &Arc<Shared>) -> Result<(), ReadStatesError> {
     // A disk that takes no new file keeps nothing from the store.
     let rotated = shared.log.as_ref().map(|log| (log, log.rotate()));
     let before_ms = shared.clock.now_ms() + 1;
-    let mut first_error = None;
-    for shard in &shared.shards {
-        loop {
-            let absent = shard.lock().due_deltas(before_ms, BATCH_ROWS);
-            if absent.is_empty() {
-                break;
-            }
-            for user in absent {
-                // What it lacks is merged, and due with the others below.
-                if let Err(error) = shared.load(user).await {
-                    first_error.get_or_insert(error);
-                }
-            }
-            if first_error.is_some() {
-                break;
-            }
-        }
-    }
+    let loaded = load_absent(shared, before_ms).await;
     let refused_before = shared.shards.iter().map(|shard| shard.lock().refused_len()).collect();
     let stored = store_due(shared, before_ms).await;
     // Behind all others, and each once.
-    store_refused(shared, refused_before).await.and(stored)?;
-    if let Some(error) = first_error {
-        return Err(error);
+    let stored = store_refused(shared, refused_before).await.and(stored);
+    if let (Err(error), Some((log, _))) = (&stored, &rotated) {
+        log.says_what_it_keeps(error);
     }
+    stored.and(loaded)?;
     if let Some((log, segment)) = rotated {
         log.stored(segment?)?;
     }
     Ok(())
 }
 
-/// Rows of users of whom the log has something, those of some read at once: a store on another machine
-/// has millions of them to read after a crash.
-struct Loads<'a> {
-    store: &'a dyn RowStore,
-    users: std::vec::IntoIter<u64>,
-    under_way: VecDeque<JoinHandle<Result<Option<Row>, StoreError>>>,
-}
-
-impl Loads<'_> {
-    /// The row of the next user.
-    async fn next(&mut self) -> Result<Row, StoreError> {
-        let more = LOADS_AT_ONCE - self.under_way.len();
-        let loads = self.users.by_ref().take(more).map(|user| tokio::spawn(self.store.load(user)));
-        self.under_way.extend(loads);
-        let Some(next) = self.under_way.pop_front() else { return Ok(Row::default()) };
-        let panicked = |error: JoinError| StoreError::new("load a row", error.to_string());
-        Ok(next.await.map_err(panicked)??.unwrap_or_default())
-    }
-}
-
-/// Brings the store up to what the log has, and empties the log.
-pub(crate) async fn replay(
-    shared: &Arc<Shared>,
-    records: Vec<Record>,
-) -> Result<(), ReadStatesError> {
-    let mut by_user: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
-    for record in records {
-        by_user.entry(record.user).or_default().push(record);
-    }
-    let users = by_user.keys().copied().collect::<Vec<_>>().into_iter();
-    let mut loads = Loads { store: &*shared.store, users, under_way: VecDeque::new() };
-    let mut rows = Vec::new();
-    for (user, records) in by_user {
-        let stored = loads.next().await?;
-        let mut block = Block::new(&stored.entries, stored.version);
-        let mut version = stored.version;
-        let newer = records.into_iter().filter(|record| {
-            let is_newer = record.version > version;
-            version = version.max(record.version);
-            is_newer
-        });
-        block.catch_up(user, newer.map(|record| (record.room, record.change)));
-        block.set_version(version);
-        if block.version() > stored.version {
-            let entries = block.entries().collect();
-            rows.push(Row { user, version: block.version(), entries });
-        }
-        if rows.len() == BATCH_ROWS {
-            shared.store.save(std::mem::take(&mut rows)).await?;
+/// Brings users into memory who were changed before a moment and were not there: what they lack is merged, and due
+/// with the others. A store that fails for long is away, and nobody more is asked for.
+async fn load_absent(shared: &Arc<Shared>, before_ms: u64) -> Result<(), ReadStatesError> {
+    let (mut failing, mut first_error) = (Duration::ZERO, None);
+    for shard in &shared.shards {
+        loop {
+            let absent = shard.lock().due_deltas(before_ms);
+            let mut is_done = absent.is_empty();
+            for users in absent.chunks(LOADS_AT_ONCE) {
+                let begun = Instant::now();
+                let Loaded { count, error } = load(shared, users).await;
+                failing = if count > 0 { Duration::ZERO } else { failing + begun.elapsed() };
+                is_done |= error.is_some();
+                first_error = first_error.or(error);
+                if failing >= FAILING_MAX {
+                    return first_error.map_or(Ok(()), Err);
+                }
+            }
+            if is_done {
+                break;
+            }
         }
     }
-    shared.store.save(rows).await?;
-    if let Some(log) = &shared.log {
-        log.stored(log.rotate()?)?;
+    first_error.map_or(Ok(()), Err)
+}
+
+/// How many of some users are there now, and why one is not.
+struct Loaded {
+    count: usize,
+    error: Option<ReadStatesError>,
+}
+
+async fn load(shared: &Arc<Shared>, users: &[u64]) -> Loaded {
+    let mut loads = JoinSet::new();
+    for user in users.iter().copied() {
+        let shared = shared.clone();
+        loads.spawn(async move { shared.load(user).await });
     }
-    Ok(())
+    let mut loaded = Loaded { count: 0, error: None };
+    while let Some(ended) = loads.join_next().await {
+        let panicked = |error: JoinError| StoreError::new("load a row", error.to_string()).into();
+        match ended.unwrap_or_else(|error| Err(panicked(error))) {
+            Ok(()) => loaded.count += 1,
+            Err(error) => _ = loaded.error.get_or_insert(error),
+        }
+    }
+    loaded
 }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-pub(crate) use segments::Record;
+pub(crate) use segments::{Earlier, Record};
 
 use self::segments::Segments;
 use self::writer::Shared;
@@ -48,6 +48,9 @@ impl LogError {
     }
 }
 
+/// A log of so many bytes, six million changes, is said to be one that grows.
+const MUCH_BYTES: u64 = 256 << 20;
+
 /// How far the log is on the disk, in bytes since it was opened.
 type Synced = Result<u64, LogError>;
 
@@ -59,11 +62,11 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Opens the directory, or makes it, and returns what earlier segments hold, in their order.
-    pub(crate) fn open(directory: &Path) -> Result<(Self, Vec<Record>), LogError> {
-        let (mut segments, records) = Segments::open(directory)?;
+    /// Opens the directory, or makes it, and returns what earlier segments hold.
+    pub(crate) fn open(directory: &Path) -> Result<(Self, Earlier), LogError> {
+        let (mut segments, earlier) = Segments::open(directory)?;
         let file = segments.begin()?;
-        Ok((Self::into(segments, file)?, records))
+        Ok((Self::into(segments, file)?, earlier))
     }
 
     fn into(segments: Segments, file: File) -> Result<Self, LogError> {
@@ -125,6 +128,19 @@ impl Log {
         self.segments.lock().remove(before)
     }
 
+    /// Bytes on the disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.segments.lock().bytes()
+    }
+
+    /// A round has failed, so that what came before it stays.
+    pub(crate) fn says_what_it_keeps(&self, why: &dyn std::fmt::Display) {
+        let bytes = self.bytes();
+        if bytes >= MUCH_BYTES {
+            tracing::error!(bytes, %why, "the log of read states grows until the store takes all rows");
+        }
+    }
+
     /// Whether what is appended becomes durable: else it waits for a round.
     pub(crate) fn is_whole(&self) -> bool {
         self.shared.is_whole()
@@ -172,7 +188,9 @@ mod tests {
         }
         assert!(log.is_whole());
         drop(log);
-        let (_log, records) = Log::open(directory.path()).expect("it opens");
+        let (_log, mut earlier) = Log::open(directory.path()).expect("it opens");
+        assert_eq!(earlier.version, 3);
+        let records = earlier.next(usize::MAX).expect("they are read");
         let versions: Vec<_> = records.iter().map(|record| record.version).collect();
         assert_eq!(versions.into_iter().filter(|version| *version > 0).collect::<Vec<_>>(), [2, 3]);
     }

@@ -35,7 +35,8 @@ type Loading = JoinHandle<Result<Vec<ReadState>, ReadStatesError>>;
 
 /// What a reply waits for.
 enum Pending {
-    Changes(Vec<Changed>),
+    /// The last of some: the log has them in their order.
+    Changed(Option<Changed>),
     Loaded(Loading, OwnedSemaphorePermit),
     Failed(ReadStatesError),
     Malformed(String),
@@ -113,7 +114,7 @@ async fn connection(stream: TcpStream, states: ReadStates) -> io::Result<()> {
 /// Makes the changes that a command asks for, or begins to read once that may be.
 async fn begin(states: &ReadStates, command: Command, reads: &Arc<Semaphore>) -> Pending {
     let one = |user, room, change| match states.change(user, room, change) {
-        Ok(changed) => Pending::Changes(vec![changed]),
+        Ok(changed) => Pending::Changed(Some(changed)),
         Err(error) => Pending::Failed(error),
     };
     match command {
@@ -124,7 +125,7 @@ async fn begin(states: &ReadStates, command: Command, reads: &Arc<Semaphore>) ->
         Command::Forget(place) => one(place.user, place.room, Change::Forget),
         Command::Mention(command) => {
             match states.mention(&command.users, command.room, command.message) {
-                Ok(changes) => Pending::Changes(changes),
+                Ok(changes) => Pending::Changed(Changed::last(changes)),
                 Err(error) => Pending::Failed(error),
             }
         }
@@ -172,14 +173,9 @@ async fn outcome(pending: Pending, states: &ReadStates) -> Outcome {
             return Outcome::Failure(Failure { code: "malformed".to_owned(), text });
         }
         Pending::Failed(error) => Err(error),
-        Pending::Changes(changes) => {
-            let mut done = Ok(Outcome::Done(Done {}));
-            for changed in changes {
-                if let Err(error) = states.durable(changed).await {
-                    done = Err(error);
-                }
-            }
-            done
+        Pending::Changed(None) => Ok(Outcome::Done(Done {})),
+        Pending::Changed(Some(changed)) => {
+            states.durable(changed).await.map(|()| Outcome::Done(Done {}))
         }
         // The permit is kept until the reply has its bytes.
         Pending::Loaded(loading, _permit) => match loading.await {

@@ -7,24 +7,23 @@
 //!
 //! Nothing here waits or does input or output: [`crate::ReadStates`] does, without the lock.
 
+mod eviction;
+
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-use crate::block::{Block, Flag, ReadState};
+use crate::block::{Block, Flag, ReadState, say_lost};
 use crate::change::{Change, Deltas};
 use crate::error::ReadStatesError;
+use crate::log::Record;
+use crate::replay::merge;
+use crate::sizes::Sizes;
 use crate::states::Clock;
 use crate::store::Row;
 use crate::table::Table;
-
-/// Users that the clock's hand passes in search of one without changes before it takes one with
-/// changes.
-const PASSES_FOR_CLEAN: usize = 64;
-/// Users that it passes at most: the lock is held meanwhile.
-const PASSES_MAX: usize = 512;
 
 /// Entries for changed users beyond two for each who is in memory, before those are dropped that
 /// say nothing any more.
@@ -36,6 +35,8 @@ pub(crate) struct Limits {
     pub(crate) bytes_max: usize,
     /// Users evicted with changes that wait for the store.
     pub(crate) leaving_max: usize,
+    /// Bytes of their blocks, but for those of one more.
+    pub(crate) leaving_bytes_max: usize,
     /// Changes to users who are not in memory.
     pub(crate) deltas_max: usize,
 }
@@ -52,6 +53,7 @@ pub(crate) struct Shard {
     /// come back may be here more than once.
     dirty: VecDeque<(u64, u64)>,
     leaving: HashMap<u64, Block>,
+    leaving_bytes: usize,
     /// Those of them of whom no write is under way.
     leaving_due: BTreeSet<u64>,
     /// Users whose rows the store has refused, those tried last at the end. They are in none of the
@@ -100,6 +102,7 @@ impl Shard {
             version,
             dirty: VecDeque::new(),
             leaving: HashMap::new(),
+            leaving_bytes: 0,
             leaving_due: BTreeSet::new(),
             refused: VecDeque::new(),
             deltas: HashMap::new(),
@@ -109,7 +112,8 @@ impl Shard {
     }
 
     /// Whether a change to a user in a room, of which nothing may be known yet, would be made now.
-    pub(crate) fn admits(&self, user: u64, room: u64) -> Result<(), ReadStatesError> {
+    pub(crate) fn admits(&mut self, user: u64, room: u64) -> Result<(), ReadStatesError> {
+        self.admits_entry(user, room)?;
         match self.table.get(user).or_else(|| self.leaving.get(&user)) {
             Some(block) if block.has_room_for(room) => Ok(()),
             Some(_) => Err(ReadStatesError::TooManyRooms { user }),
@@ -118,9 +122,49 @@ impl Shard {
         }
     }
 
+    /// Refuses another entry of a user in memory where there is no room for it and nobody can be evicted: the store
+    /// is away.
+    #[inline]
+    fn admits_entry(&mut self, user: u64, room: u64) -> Result<(), ReadStatesError> {
+        if !self.is_swamped() {
+            return Ok(());
+        }
+        let known = self.table.get(user).or_else(|| self.leaving.get(&user));
+        if known.is_none_or(|block| block.get(room).is_some()) {
+            return Ok(());
+        }
+        _ = self.make_room(0, 0);
+        match self.is_swamped() {
+            true => Err(ReadStatesError::Busy { waiting: self.leaving.len() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether there is as much in memory as may be, with those who leave.
+    #[inline]
+    fn is_swamped(&self) -> bool {
+        let Limits { bytes_max, leaving_bytes_max, .. } = self.limits;
+        self.bytes + self.table.bytes() + self.leaving_bytes > bytes_max + leaving_bytes_max
+    }
+
     /// Applies a change, to memory or to what will be merged when the user is loaded.
     #[inline]
     pub(crate) fn change(
+        &mut self,
+        user: u64,
+        room: u64,
+        change: Change,
+        admission: Admission,
+        clock: &Clock,
+    ) -> Result<Applied, ReadStatesError> {
+        if admission == Admission::Asked && change != Change::Forget {
+            self.admits_entry(user, room)?;
+        }
+        self.apply(user, room, change, admission, clock)
+    }
+
+    #[inline]
+    fn apply(
         &mut self,
         user: u64,
         room: u64,
@@ -136,8 +180,17 @@ impl Shard {
         let (state, changed) = if let Change::Forget = change {
             (ReadState { room, ..ReadState::default() }, block.remove(room))
         } else {
-            let updated = block.update(room, |state| change.apply(state));
-            updated.ok_or(ReadStatesError::TooManyRooms { user })?
+            match block.update(room, |state| change.apply(state)) {
+                Some(updated) => updated,
+                None if admission == Admission::Asked => {
+                    return Err(ReadStatesError::TooManyRooms { user });
+                }
+                // One of many who are mentioned, and was in fewer rooms when that was admitted.
+                None => {
+                    say_lost(user, 1);
+                    (ReadState { room, ..ReadState::default() }, false)
+                }
+            }
         };
         block.set(Flag::Referenced, true);
         if !changed {
@@ -153,7 +206,7 @@ impl Shard {
         if bytes > bytes_before {
             self.bytes += bytes - bytes_before;
             // While nobody can be evicted, those who are there stay.
-            _ = self.make_room(0);
+            _ = self.make_room(0, 0);
         }
         Ok(Applied { state: Some(state), version: Some(version) })
     }
@@ -168,7 +221,7 @@ impl Shard {
         clock: &Clock,
     ) -> Result<Applied, ReadStatesError> {
         if self.come_back(user) {
-            return self.change(user, room, change, admission, clock);
+            return self.apply(user, room, change, admission, clock);
         }
         if admission == Admission::Asked && self.deltas_len >= self.limits.deltas_max {
             return Err(ReadStatesError::Busy { waiting: self.deltas_len });
@@ -186,11 +239,11 @@ impl Shard {
 
     /// Takes back a user who was about to leave.
     fn come_back(&mut self, user: u64) -> bool {
-        let Some(mut block) = self.leaving.remove(&user) else { return false };
+        let Some(mut block) = self.take_leaving(user) else { return false };
         self.leaving_due.remove(&user);
         block.set(Flag::Referenced, true);
         // While nobody can be evicted, all have to fit in.
-        _ = self.make_room(block.bytes());
+        _ = self.make_room(block.bytes(), 1);
         self.bytes += block.bytes();
         if !block.has(Flag::Refused) {
             self.dirty.push_front((user, 0));
@@ -256,7 +309,7 @@ impl Shard {
         self.not_loaded(user);
         let row = row.unwrap_or_else(|| Row { user, version: 0, entries: Vec::new() });
         let mut block = Block::new(&row.entries, row.version);
-        self.make_room(block.bytes())?;
+        self.make_room(block.bytes(), 1)?;
         if let Some(deltas) = self.deltas.remove(&user) {
             self.deltas_len -= deltas.len();
             block.catch_up(user, deltas.iter());
@@ -270,48 +323,19 @@ impl Shard {
         Ok(())
     }
 
-    /// Evicts until so many bytes more may be taken in.
-    fn make_room(&mut self, bytes: usize) -> Result<(), ReadStatesError> {
-        while self.bytes + self.table.bytes() + bytes > self.limits.bytes_max
-            && self.table.len() > 0
-        {
-            let Some(user) = self.victim() else {
-                return Err(ReadStatesError::Busy { waiting: self.leaving.len() });
-            };
-            let Some(block) = self.table.remove(user) else { break };
-            self.bytes -= block.bytes();
-            if block.has(Flag::Dirty) {
-                if !block.has(Flag::Writing) && !block.has(Flag::Refused) {
-                    self.leaving_due.insert(user);
-                }
-                self.leaving.insert(user, block);
-            }
-        }
-        Ok(())
+    /// Applies what the log has to a user who waits for the store; `false` if the user does not.
+    pub(crate) fn catch_up(&mut self, user: u64, records: &[Record]) -> bool {
+        let Some(mut block) = self.take_leaving(user) else { return false };
+        merge(&mut block, user, records);
+        self.put_leaving(user, block);
+        true
     }
 
-    /// Who is to go: somebody who was not used since the hand last came by, best without changes.
-    fn victim(&mut self) -> Option<u64> {
-        let may_leave_dirty = self.leaving.len() < self.limits.leaving_max;
-        let (mut with_changes, mut used) = (None, None);
-        for pass in 0..PASSES_MAX {
-            if pass >= PASSES_FOR_CLEAN && with_changes.is_some() {
-                break;
-            }
-            let (user, block) = self.table.advance()?;
-            let is_dirty = block.has(Flag::Dirty);
-            let was_used = block.has(Flag::Referenced);
-            block.set(Flag::Referenced, false);
-            match (was_used, is_dirty) {
-                (false, false) => return Some(user),
-                (false, true) if may_leave_dirty => {
-                    with_changes.get_or_insert(user);
-                }
-                (true, false) => used = Some(user),
-                (_, true) => {}
-            }
-        }
-        with_changes.or(used)
+    /// Takes in a user who is not in memory, with changes, until the store has them.
+    pub(crate) fn leave(&mut self, user: u64, mut block: Block) {
+        block.set(Flag::Dirty, true);
+        self.leaving_due.insert(user);
+        self.put_leaving(user, block);
     }
 
     /// Rows for the store: all that leave, then those changed before `before_ms`, at most `max`.
@@ -355,9 +379,9 @@ impl Shard {
     }
 
     /// Users who are not in memory and were changed before `before_ms`.
-    pub(crate) fn due_deltas(&self, before_ms: u64, max: usize) -> Vec<u64> {
+    pub(crate) fn due_deltas(&self, before_ms: u64) -> Vec<u64> {
         let due = self.deltas.iter().filter(|(_, deltas)| deltas.since_ms < before_ms);
-        due.map(|(user, _)| *user).take(max).collect()
+        due.map(|(user, _)| *user).collect()
     }
 
     /// The store has a user's row of that version.
@@ -370,7 +394,7 @@ impl Shard {
             block.set(Flag::Dirty, false);
         }
         match (self.leaving.contains_key(&user), is_newest) {
-            (true, true) => _ = self.leaving.remove(&user),
+            (true, true) => _ = self.take_leaving(user),
             (true, false) => _ = self.leaving_due.insert(user),
             (false, true) => {}
             (false, false) => self.dirty.push_back((user, now_ms)),
@@ -401,8 +425,13 @@ impl Shard {
         self.refused.len()
     }
 
-    pub(crate) fn is_leaving(&self) -> bool {
-        !self.leaving.is_empty()
+    /// Users who leave, and of whom no write is under way.
+    pub(crate) fn leaving_due_len(&self) -> usize {
+        self.leaving_due.len()
+    }
+
+    pub(crate) fn is_full_of_leaving(&self) -> bool {
+        self.leaving.len() > self.limits.leaving_max
     }
 
     /// Users in memory, their entries' bytes with the table's, and users with changes to store.
@@ -411,24 +440,13 @@ impl Shard {
             users: self.table.len(),
             bytes: self.bytes + self.table.bytes(),
             waiting: self.dirty.len() + self.refused.len() + self.leaving.len() + self.deltas.len(),
+            waiting_bytes: self.leaving_bytes,
             refused: self.refused.len(),
+            log_bytes: 0,
         }
     }
 }
 
-fn row(user: u64, block: &Block) -> Row {
+pub(crate) fn row(user: u64, block: &Block) -> Row {
     Row { user, version: block.version(), entries: block.entries().collect() }
-}
-
-/// How much there is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sizes {
-    /// Users in memory.
-    pub users: usize,
-    /// Bytes of their entries and of the tables that lead to them.
-    pub bytes: usize,
-    /// Users with changes that the store does not have yet; those changed twice may count twice.
-    pub waiting: usize,
-    /// Of them those whose rows the store did not take by themselves when it was last asked.
-    pub refused: usize,
 }

@@ -14,8 +14,10 @@ use crate::block::ReadState;
 use crate::change::Change;
 use crate::error::ReadStatesError;
 use crate::flush;
-use crate::log::{Log, LogError, Record};
-use crate::shard::{Admission, Applied, Limits, Load, Shard, Sizes};
+use crate::log::{Log, Record};
+use crate::replay;
+use crate::shard::{Admission, Applied, Limits, Load, Shard};
+use crate::sizes::Sizes;
 use crate::store::RowStore;
 use crate::table::spread;
 
@@ -23,7 +25,7 @@ use crate::table::spread;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Bytes of entries and of the tables that lead to them, about. The default holds 8 million
-    /// entries of users with 40 rooms each: 192 MiB.
+    /// entries of users with 40 rooms each: 192 MiB. As much again may wait for a store that is away.
     pub bytes_max: usize,
     /// How long a change may wait for the store; 30 s by default.
     pub store_after: Duration,
@@ -47,6 +49,9 @@ impl Default for Options {
 
 /// Locks. More than threads that meet; few enough that each has a fair share of the memory.
 const SHARDS: usize = 64;
+/// Bytes of evicted users of a shard that may wait for the store, however little memory there is; else as many as
+/// of those in memory.
+const LEAVING_BYTES_MIN: usize = 128 * 1024;
 const SHARD_BITS: u32 = SHARDS.trailing_zeros();
 
 /// Reads and changes read states; a clone is another handle on the same ones. The last one that is
@@ -89,6 +94,11 @@ pub struct Changed {
 }
 
 impl Changed {
+    /// The one that is durable last.
+    pub(crate) fn last(changes: Vec<Self>) -> Option<Self> {
+        changes.into_iter().max_by_key(|changed| changed.position)
+    }
+
     /// What is known of the room now; `None` if the user is not in memory.
     pub fn state(&self) -> Option<ReadState> {
         self.state
@@ -100,26 +110,23 @@ impl ReadStates {
     /// then does the background work.
     ///
     /// # Errors
-    /// The store or the log cannot be read.
+    /// The store or the log cannot be read, or the store takes nothing of what the log has and that is more than may
+    /// wait.
     pub async fn open(store: Arc<dyn RowStore>, options: Options) -> Result<Self, ReadStatesError> {
-        let (log, records) = match &options.log {
-            None => (None, Vec::new()),
+        let (log, earlier) = match &options.log {
+            None => (None, None),
             Some(directory) => {
                 let directory = directory.clone();
-                let opened = tokio::task::spawn_blocking(move || Log::open(&directory)).await;
-                let failed = |error: tokio::task::JoinError| LogError {
-                    doing: "open",
-                    why: error.to_string(),
-                };
-                let (log, records) = opened.map_err(failed)??;
-                (Some(log), records)
+                let (log, earlier) = replay::blocking(move || Log::open(&directory)).await?;
+                (Some(log), Some(earlier))
             }
         };
-        let of_log = records.iter().map(|record| record.version).max().unwrap_or(0);
+        let of_log = earlier.as_ref().map_or(0, |earlier| earlier.version);
         let version = store.take_over(of_log).await?;
         let limits = Limits {
             bytes_max: options.bytes_max / SHARDS,
             leaving_max: (options.waiting_max / SHARDS).max(1),
+            leaving_bytes_max: (options.bytes_max / SHARDS).max(LEAVING_BYTES_MIN),
             deltas_max: (options.waiting_max / SHARDS).max(1),
         };
         let shared = Arc::new(Shared {
@@ -131,7 +138,9 @@ impl ReadStates {
             is_taken_over: AtomicBool::new(false),
             clock: Clock(Instant::now()),
         });
-        flush::replay(&shared, records).await?;
+        if let Some(earlier) = earlier {
+            replay::replay(&shared, earlier).await?;
+        }
         let hurry = shared.hurry.clone();
         tokio::spawn(flush::run(Arc::downgrade(&shared), hurry, options.store_after));
         Ok(Self { shared })
@@ -158,20 +167,23 @@ impl ReadStates {
         self.shared.check_ours()?;
         let mut shard = self.shared.shard(user).lock();
         let clock = &self.shared.clock;
-        let was_leaving = shard.is_leaving();
-        let Applied { state, version } = shard.change(user, room, change, admission, clock)?;
-        let is_first_to_leave = !was_leaving && shard.is_leaving();
+        let had_due = shard.leaving_due_len() > 0;
+        let applied = shard.change(user, room, change, admission, clock);
+        let is_first_to_leave = !had_due && shard.leaving_due_len() > 0;
         // Under the shard's lock: a user's records are in the log in their order.
-        let position = self.shared.log.as_ref().map(|log| match version {
-            Some(version) => log.append(&Record { user, room, version, change }),
-            // It says so because of an earlier one, which may not be on the disk yet.
-            None => log.position(),
+        let changed = applied.map(|Applied { state, version }| {
+            let position = self.shared.log.as_ref().map(|log| match version {
+                Some(version) => log.append(&Record { user, room, version, change }),
+                // It says so because of an earlier one, which may not be on the disk yet.
+                None => log.position(),
+            });
+            Changed { state, position }
         });
         drop(shard);
         if is_first_to_leave {
             self.shared.hurry.notify_one();
         }
-        Ok(Changed { state, position })
+        changed
     }
 
     /// A message mentions users in a room: changes all of them, or none. Who is named more than once
@@ -257,8 +269,10 @@ impl ReadStates {
             sum.users += sizes.users;
             sum.bytes += sizes.bytes;
             sum.waiting += sizes.waiting;
+            sum.waiting_bytes += sizes.waiting_bytes;
             sum.refused += sizes.refused;
         }
+        sum.log_bytes = self.shared.log.as_ref().map_or(0, Log::bytes);
         sum
     }
 
@@ -304,7 +318,7 @@ impl Shared {
         std::mem::forget(loading);
         let mut shard = self.shard(user).lock();
         let loaded = shard.loaded(user, row);
-        let is_wanted = shard.is_leaving() || loaded.is_err();
+        let is_wanted = shard.leaving_due_len() > 0 || loaded.is_err();
         drop(shard);
         if is_wanted {
             self.hurry.notify_one();

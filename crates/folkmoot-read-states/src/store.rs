@@ -92,12 +92,10 @@ pub trait RowStore: Send + Sync + 'static {
 const VERSION_BITS: u32 = 40;
 
 /// The format of the tables that this version makes and knows.
-#[cfg(any(feature = "postgres", feature = "cassandra"))]
 const FORMAT: i32 = 1;
 
 /// # Errors
 /// The tables are of a later version.
-#[cfg(any(feature = "postgres", feature = "cassandra"))]
 fn check_format(found: i32) -> Result<(), StoreError> {
     if found <= FORMAT {
         return Ok(());

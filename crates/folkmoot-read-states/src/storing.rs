@@ -29,7 +29,7 @@ const PARTS: usize = 32;
 const FAILURES_MAX: u32 = 8;
 /// A store that was asked for so long and has taken nothing is away; for one answer it has ten seconds
 /// or more.
-const FAILING_MAX: Duration = Duration::from_secs(2);
+pub(crate) const FAILING_MAX: Duration = Duration::from_secs(2);
 
 /// Stores those who leave, and those changed before a moment. The caller holds `storing`.
 pub(crate) async fn store_due(shared: &Arc<Shared>, before_ms: u64) -> Result<(), ReadStatesError> {

@@ -41,6 +41,15 @@ impl Table {
         self.places.len() * size_of::<Place>()
     }
 
+    /// The same once so many users more are in it, who find room after it has grown once.
+    pub(crate) fn bytes_with(&self, more: usize) -> usize {
+        if self.is_full_for(more) { 2 * self.bytes() } else { self.bytes() }
+    }
+
+    fn is_full_for(&self, more: usize) -> bool {
+        (self.len + more) * 8 > self.places.len() * 7
+    }
+
     #[inline]
     fn first_choice(&self, user: u64) -> usize {
         spread(user) as usize & (self.places.len() - 1)
@@ -73,7 +82,7 @@ impl Table {
     /// Puts in a user who is not there.
     pub(crate) fn insert(&mut self, user: u64, block: Block) {
         debug_assert!(self.find(user).is_none(), "a user is there once");
-        if (self.len + 1) * 8 > self.places.len() * 7 {
+        if self.is_full_for(1) {
             let grown = empty(self.places.len() * 2);
             let before = std::mem::replace(&mut self.places, grown);
             self.hand = 0;

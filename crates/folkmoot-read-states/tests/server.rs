@@ -205,3 +205,79 @@ async fn a_client_that_asks_for_much_ahead_has_little_of_it_read_ahead() {
         assert!(matches!(client.reply().await.unwrap(), Some(Outcome::States(_))));
     }
 }
+
+/// Their replies wait behind one that takes long: what each waits for is a position, however many are mentioned.
+#[tokio::test]
+async fn a_client_that_mentions_many_ahead_takes_little_memory() {
+    const USERS: u64 = 20_000;
+    const MENTIONS: u64 = 200;
+    let directory = tempfile::tempdir().unwrap();
+    let store = support::Faulty::new(support::NoRows);
+    let server = start_on(directory.path(), store.clone()).await;
+    let mut client = Client::connect(&server).await;
+    let users: Vec<_> = (1..=USERS).collect();
+    for users in users.chunks(1_000) {
+        let all: Vec<_> = users.iter().map(|user| Command::All(All { user: *user })).collect();
+        client.send(&all).await;
+        for _ in users {
+            assert!(matches!(client.reply().await.unwrap(), Some(Outcome::States(_))));
+        }
+    }
+    client.send(&users.iter().map(|user| acknowledge(*user, 10)).collect::<Vec<_>>()).await;
+    for _ in &users {
+        assert_eq!(client.reply().await.unwrap(), Some(Outcome::Done(Done {})));
+    }
+    store.hold_loads(true);
+    client.send(&[Command::All(All { user: USERS + 1 })]).await;
+    let before = memory_mib();
+    // They were read already: nothing changes.
+    let mention = Command::Mention(Mention { users, room: 5, message: 1 });
+    for _ in 0..MENTIONS {
+        client.send(std::slice::from_ref(&mention)).await;
+    }
+    client.send(&[acknowledge(1, 11)]).await;
+    let mut other = Client::connect(&server).await;
+    loop {
+        other.send(&[Command::One(Place { user: 1, room: 5 })]).await;
+        if other.reply().await.unwrap() == Some(states(11, 0)) {
+            break;
+        }
+    }
+    let grown = memory_mib().saturating_sub(before);
+    assert!(grown < 100, "{grown} MiB more");
+    store.hold_loads(false);
+    for _ in 0..MENTIONS + 2 {
+        assert!(client.reply().await.unwrap().is_some());
+    }
+}
+
+/// Of this process.
+fn memory_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().trim().parse::<u64>().unwrap() / 1_024
+}
+
+/// What has come whole is made; what was cut off is not, and nobody else notices.
+#[tokio::test]
+async fn a_client_that_is_gone_amid_a_request_has_those_made_that_have_come_whole() {
+    const WHOLE: u64 = 2_000;
+    let directory = tempfile::tempdir().unwrap();
+    let server = start(directory.path()).await;
+    let mut other = Client::connect(&server).await;
+    for cut in [1, 3, 4, 5, 9] {
+        let mut client = Client::connect(&server).await;
+        let whole: Vec<_> = (1..=WHOLE).map(|message| acknowledge(cut, message)).collect();
+        client.send(&whole).await;
+        let mut last = Vec::new();
+        put(&Request { command: Some(acknowledge(cut, WHOLE + 1)) }, &mut last);
+        client.0.write_all(&last[..cut as usize]).await.unwrap();
+        client.0.shutdown().await.unwrap();
+        for _ in &whole {
+            assert_eq!(client.reply().await.unwrap(), Some(Outcome::Done(Done {})));
+        }
+        drop(client);
+        other.send(&[Command::One(Place { user: cut, room: 5 })]).await;
+        assert_eq!(other.reply().await.unwrap(), Some(states(WHOLE, 0)));
+    }
+}

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use althing_testkit::servers::{CassandraServer, PostgresServer};
 use folkmoot_read_states::wire::{Command, Mention, Outcome, Place, Reply, Request, get, put};
+use folkmoot_read_states::{Change, Options, ReadStates, SqliteRows};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -236,6 +237,38 @@ async fn what_was_answered_while_postgresql_was_away_reaches_it_and_another_proc
     assert!(server.process.wait().unwrap().success());
     let successor = Server::start_on(other.path(), Some(&database.url()));
     assert_eq!(mentions(&successor, USERS - 1).await, 1, "its own directory has nothing of it");
+}
+
+/// Two million changes of a few users: what a minute of them leaves, or a day without the database.
+#[tokio::test]
+async fn a_long_log_is_replayed_in_little_memory() {
+    const CHANGES: u64 = 2_000_000;
+    let (before, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let directory = data.path().join("read-states");
+    std::fs::create_dir(&directory).unwrap();
+    let store = Arc::new(SqliteRows::open(&before.path().join("read-states.db")).unwrap());
+    let options = Options {
+        log: Some(before.path().join("log")),
+        store_after: Duration::from_secs(3_600),
+        ..Options::default()
+    };
+    let states = ReadStates::open(store, options).await.unwrap();
+    let mut last = None;
+    for message in 1..=CHANGES {
+        let read = Change::Acknowledge { message, mentions_left: 1 };
+        last = Some(states.change(message % USERS, ROOM, read).unwrap());
+    }
+    states.durable(last.unwrap()).await.unwrap();
+    let copied = Process::new("cp").arg("-r").arg(before.path().join(".")).arg(&directory).status();
+    assert!(copied.unwrap().success());
+    let begun = Instant::now();
+    let server = Server::start(data.path());
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process.id())).unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let most_kib: u64 = most.trim().strip_suffix(" kB").unwrap().trim().parse().unwrap();
+    println!("{CHANGES} changes in {:?}, {} MiB", begun.elapsed(), most_kib / 1_024);
+    assert!(most_kib / 1_024 < 200, "{} MiB", most_kib / 1_024);
+    assert_eq!(mentions(&server, USERS - 1).await, 1);
 }
 
 #[tokio::test]

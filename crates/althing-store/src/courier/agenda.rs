@@ -34,6 +34,8 @@ pub(super) struct Agenda {
     /// Who has letters, or is held.
     owners: HashMap<ActorId, Owner>,
     on_the_way: usize,
+    /// Reminders of which an attempt has failed, those on their way again included.
+    failed_reminders: usize,
 }
 
 #[derive(Debug, Default)]
@@ -137,6 +139,19 @@ impl Agenda {
         waiting.into_iter().for_each(|name| self.remove(name));
     }
 
+    /// Makes room for what is behind reminders that fail: forgets those, if they are many. The store has them, and
+    /// they are tried again once it is read anew.
+    pub(super) fn forget_failed_reminders(&mut self, many: usize) {
+        if self.failed_reminders < many.max(1) {
+            return;
+        }
+        let failed = self.entries.iter().filter(|(name, entry)| {
+            entry.attempts > 0 && !entry.is_on_the_way && reminder_name(&name.1).is_some()
+        });
+        let failed: Vec<Name> = failed.map(|(name, _)| name.clone()).collect();
+        failed.iter().for_each(|name| self.remove(name));
+    }
+
     /// Forgets all that is not on its way.
     pub(super) fn forget_waiting(&mut self) {
         let waiting = self.entries.iter().filter(|(_, entry)| !entry.is_on_the_way);
@@ -213,6 +228,9 @@ impl Agenda {
         }
         entry.is_on_the_way = false;
         let pause = (RETRY_FIRST * 2_u32.pow(entry.attempts.min(16))).min(RETRY_MAX);
+        if entry.attempts == 0 && reminder_name(&name.1).is_some() {
+            self.failed_reminders += 1;
+        }
         entry.attempts += 1;
         let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         self.try_at(name, Timestamp(now.0.saturating_add(pause_ms)));
@@ -273,6 +291,8 @@ impl Agenda {
             let to = &entry.delivery.letter.to;
             self.leave_lane(&name.0, to, &name.1);
             self.advance(&name.0, to);
+        } else if entry.attempts > 0 {
+            self.failed_reminders -= 1;
         }
     }
 

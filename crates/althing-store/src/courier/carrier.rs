@@ -116,6 +116,10 @@ impl Carrier {
         let now = ctx.now();
         self.take_posted(ctx);
         self.look_for_moves(now, ctx);
+        if self.reading.is_full() {
+            // A part of it at once: each time all that is in memory is looked through.
+            self.agenda.forget_failed_reminders(self.options.in_memory_max / 4);
+        }
         if let Some(wanted) = self.reading.next_page(now, self.agenda.len()) {
             self.read(wanted, ctx);
         }

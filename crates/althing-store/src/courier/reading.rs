@@ -113,6 +113,11 @@ impl Reading {
         matches!(self.step, Step::Page(_))
     }
 
+    /// Whether the store is read on once there is room.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self.step, Step::Full(_))
+    }
+
     /// Something was left that is only in the store: all is read again, and nothing left from here
     /// on is taken before that, because it would overtake.
     pub(super) fn missed(&mut self) {

@@ -5,6 +5,7 @@ mod clock_steps;
 mod courier;
 mod full_disk;
 mod journaled;
+mod many_reminders;
 mod moved_changes;
 mod moved_letters;
 mod moved_reminders;

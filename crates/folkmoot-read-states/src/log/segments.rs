@@ -1,7 +1,7 @@
 //! The files of the log, and the bytes of a record.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::LogError;
@@ -12,6 +12,9 @@ const BODY_BYTES: usize = RECORD_BYTES - 4;
 
 /// Two pages of a disk. They say nothing: no row is older than version 0.
 const TRIAL_RECORDS: usize = 8_192 / RECORD_BYTES;
+
+/// Bytes of a segment that are read at once.
+const READ_BYTES: usize = 256 * 1024;
 
 const ACKNOWLEDGE: u32 = 1;
 const MENTION: u32 = 2;
@@ -47,7 +50,10 @@ impl Record {
     }
 
     /// `None` for bytes that are no whole record.
-    fn decode(bytes: &[u8; RECORD_BYTES]) -> Option<Self> {
+    ///
+    /// # Errors
+    /// It is one of a kind that is not known.
+    fn decode(bytes: &[u8; RECORD_BYTES]) -> Result<Option<Self>, LogError> {
         let word = |at: usize| {
             let mut word = [0; 8];
             word.copy_from_slice(&bytes[at..at + 8]);
@@ -57,28 +63,94 @@ impl Record {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
         if crc32c::crc32c(&bytes[..BODY_BYTES]) != half(BODY_BYTES) {
-            return None;
+            return Ok(None);
         }
         let change = match half(36) {
             ACKNOWLEDGE => Change::Acknowledge { message: word(24), mentions_left: half(32) },
             MENTION => Change::Mention { message: word(24) },
             FORGET => Change::Forget,
-            _ => return None,
+            kind => {
+                let why =
+                    format!("it has records of kind {kind}, which a later version has written");
+                return Err(LogError { doing: "read a segment", why });
+            }
         };
-        Some(Self { user: word(0), room: word(8), version: word(16), change })
+        Ok(Some(Self { user: word(0), room: word(8), version: word(16), change }))
     }
 }
 
-/// The records of a segment, and how many others the disk has spoilt. Those behind the last whole
-/// one are the tail that a crash may leave.
-fn decode_all(bytes: &[u8]) -> (Vec<Record>, usize) {
-    let (places, _) = bytes.as_chunks::<RECORD_BYTES>();
-    let mut read: Vec<_> = places.iter().map(Record::decode).collect();
-    let whole = read.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
-    read.truncate(whole);
-    let records: Vec<_> = read.into_iter().flatten().collect();
-    let spoilt = whole - records.len();
-    (records, spoilt)
+/// What earlier processes have left, read once for its length and highest version, and then piece by piece: a
+/// log of hours does not fit into memory.
+pub(crate) struct Earlier {
+    segments: std::vec::IntoIter<Old>,
+    open: Option<(BufReader<File>, usize)>,
+    /// The highest one of its records.
+    pub(crate) version: u64,
+}
+
+/// A segment of an earlier process.
+struct Old {
+    path: PathBuf,
+    /// Up to its last whole record. What is behind that is the tail that a crash may leave.
+    places: usize,
+}
+
+impl Earlier {
+    fn look(paths: impl Iterator<Item = PathBuf>) -> Result<Self, LogError> {
+        let (mut segments, mut version) = (Vec::new(), 0);
+        for path in paths {
+            let (mut at, mut places, mut records) = (0, 0, 0);
+            let mut reader = open(&path)?;
+            while let Some(place) = read(&mut reader)? {
+                at += 1;
+                if let Some(record) = Record::decode(&place)? {
+                    (places, records) = (at, records + 1);
+                    version = version.max(record.version);
+                }
+            }
+            let spoilt = places - records;
+            if spoilt > 0 {
+                tracing::error!(path = %path.display(), spoilt, "changes to read states are lost");
+            }
+            segments.push(Old { path, places });
+        }
+        Ok(Self { segments: segments.into_iter(), open: None, version })
+    }
+
+    /// The next records, in their order; none at the end.
+    pub(crate) fn next(&mut self, count_max: usize) -> Result<Vec<Record>, LogError> {
+        let mut records = Vec::new();
+        while records.len() < count_max {
+            let Some((reader, places)) = &mut self.open else {
+                let Some(Old { path, places }) = self.segments.next() else { break };
+                self.open = Some((open(&path)?, places));
+                continue;
+            };
+            match read(reader)?.filter(|_| *places > 0) {
+                Some(place) => {
+                    *places -= 1;
+                    records.extend(Record::decode(&place)?);
+                }
+                None => self.open = None,
+            }
+        }
+        Ok(records)
+    }
+}
+
+fn open(path: &Path) -> Result<BufReader<File>, LogError> {
+    let file = File::open(path).map_err(LogError::new("read a segment"))?;
+    Ok(BufReader::with_capacity(READ_BYTES, file))
+}
+
+/// The bytes of the next record; `None` at the end.
+fn read(reader: &mut BufReader<File>) -> Result<Option<[u8; RECORD_BYTES]>, LogError> {
+    let mut place = [0; RECORD_BYTES];
+    match reader.read_exact(&mut place) {
+        Ok(()) => Ok(Some(place)),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(LogError::new("read a segment")(error)),
+    }
 }
 
 pub(super) struct Segments {
@@ -90,7 +162,7 @@ pub(super) struct Segments {
 }
 
 impl Segments {
-    pub(super) fn open(directory: &Path) -> Result<(Self, Vec<Record>), LogError> {
+    pub(super) fn open(directory: &Path) -> Result<(Self, Earlier), LogError> {
         fs::create_dir_all(directory).map_err(LogError::new("make its directory"))?;
         let lock = File::create(directory.join("lock")).map_err(LogError::new("make its lock"))?;
         lock.try_lock().map_err(|why| LogError {
@@ -106,17 +178,8 @@ impl Segments {
         }
         numbers.sort_unstable();
         let segments = Self { directory: directory.to_owned(), _lock: lock, numbers };
-        let mut records = Vec::new();
-        for number in &segments.numbers {
-            let path = segments.path(*number);
-            let bytes = fs::read(&path).map_err(LogError::new("read a segment"))?;
-            let (found, spoilt) = decode_all(&bytes);
-            if spoilt > 0 {
-                tracing::error!(path = %path.display(), spoilt, "changes to read states are lost");
-            }
-            records.extend(found);
-        }
-        Ok((segments, records))
+        let earlier = Earlier::look(segments.numbers.iter().map(|number| segments.path(*number)))?;
+        Ok((segments, earlier))
     }
 
     fn path(&self, number: u64) -> PathBuf {
@@ -170,6 +233,11 @@ impl Segments {
             fs::remove_file(self.path(number)).map_err(LogError::new("remove a segment"))?;
         }
         Ok(())
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        let files = self.numbers.iter().filter_map(|number| fs::metadata(self.path(*number)).ok());
+        files.map(|file| file.len()).sum()
     }
 
     fn sync_directory(&self) -> Result<(), LogError> {

@@ -10,7 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::entries::{decode, encode};
-use super::{Answer, Row, RowStore, StoreError};
+use super::{Answer, Row, RowStore, StoreError, check_format};
 
 const BUSY: Duration = Duration::from_secs(10);
 
@@ -23,6 +23,7 @@ const SCHEMA: &str = "
         version INTEGER NOT NULL,
         entries BLOB NOT NULL
     ) STRICT;
+    PRAGMA user_version = 1;
 ";
 
 /// See the module. Reads and writes use a connection each. Writes are on a thread of lower priority,
@@ -41,7 +42,7 @@ impl SqliteRows {
     /// Opens the file, or makes it.
     ///
     /// # Errors
-    /// The file cannot be opened or is no database.
+    /// The file cannot be opened, is no database, or is of a later version.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let open = || -> rusqlite::Result<Connection> {
             let connection = Connection::open(path)?;
@@ -51,15 +52,22 @@ impl SqliteRows {
             connection.pragma_update(None, "synchronous", "FULL")?;
             // A statement is compiled once, and not again for other numbers in it.
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-            connection.execute_batch(SCHEMA)?;
             Ok(connection)
         };
         let opened = || open().map_err(failed("open its file"));
         let thread = QuietThread::start("read-states-rows")
             .map_err(|error| StoreError::new("start its thread", error.to_string()))?;
-        let writer = Writer { connection: Mutex::new(opened()?), thread };
+        let writer = opened()?;
+        check_format(format(&writer).map_err(failed("open its file"))?)?;
+        writer.execute_batch(SCHEMA).map_err(failed("open its file"))?;
+        let writer = Writer { connection: Mutex::new(writer), thread };
         Ok(Self { reader: Arc::new(Mutex::new(opened()?)), writer: Arc::new(writer) })
     }
+}
+
+/// That of the file: 0 if it is new, or of the first versions, which wrote none.
+fn format(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> StoreError {

@@ -9,9 +9,11 @@ pub(crate) mod load;
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
+use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use folkmoot_read_states::{Answer, Change, Row, RowStore, StoreError};
 use tokio::sync::watch;
@@ -35,6 +37,24 @@ pub(crate) struct Faulty {
     calls: AtomicU32,
     saved: watch::Sender<Vec<u64>>,
     holds_loads: watch::Sender<bool>,
+    hangs_loads: Mutex<Option<Duration>>,
+}
+
+/// A store that keeps nothing.
+pub(crate) struct NoRows;
+
+impl RowStore for NoRows {
+    fn take_over(&self, version: u64) -> Answer<u64> {
+        Box::pin(async move { Ok(version) })
+    }
+
+    fn load(&self, _: u64) -> Answer<Option<Row>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn save(&self, _: Vec<Row>) -> Answer<()> {
+        Box::pin(async { Ok(()) })
+    }
 }
 
 impl Faulty {
@@ -50,6 +70,7 @@ impl Faulty {
             calls: AtomicU32::new(0),
             saved: watch::Sender::default(),
             holds_loads: watch::Sender::default(),
+            hangs_loads: Mutex::default(),
         })
     }
 
@@ -81,6 +102,17 @@ impl Faulty {
         self.holds_loads.send_replace(on);
     }
 
+    /// Has each load fail after so long.
+    pub(crate) fn hang_loads(&self, within: Duration) {
+        *self.hangs_loads.lock().unwrap() = Some(within);
+    }
+
+    /// Waits until a row of one of them was saved.
+    pub(crate) async fn saved_one(&self, of: impl RangeBounds<u64>) {
+        let mut saved = self.saved.subscribe();
+        saved.wait_for(|users| users.iter().any(|user| of.contains(user))).await.unwrap();
+    }
+
     /// Fails the nth of so many calls.
     pub(crate) fn fail_every(&self, calls: u32) {
         self.fails_every.store(calls, SeqCst);
@@ -107,6 +139,12 @@ impl RowStore for Faulty {
         self.loads.fetch_add(1, SeqCst);
         if self.is_down() {
             return away("load a row");
+        }
+        if let Some(within) = *self.hangs_loads.lock().unwrap() {
+            return Box::pin(async move {
+                tokio::time::sleep(within).await;
+                Err(StoreError::new("load a row", "it did not answer"))
+            });
         }
         let (loading, mut held) = (self.rows.load(user), self.holds_loads.subscribe());
         Box::pin(async move {

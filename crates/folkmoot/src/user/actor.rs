@@ -114,7 +114,7 @@ impl User {
         self.known.as_ref().map(|(_, state)| state).ok_or(UserError::NoSuchUser)
     }
 
-    fn membership_of(&self, room: RoomId) -> Result<&Membership, UserError> {
+    pub(super) fn membership_of(&self, room: RoomId) -> Result<&Membership, UserError> {
         self.state()?.rooms.get(room).ok_or(UserError::NotMember)
     }
 

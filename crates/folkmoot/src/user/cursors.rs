@@ -7,7 +7,8 @@ use althing::{Context, Handler};
 use folkmoot_protocol::rpc::{ReadState, encode_payload};
 
 use super::actor::User;
-use super::view::read_event;
+use super::view::{read_event, read_state};
+use crate::room::AskedRoom;
 use crate::storage::{AppendError, ReadCursor, Record, RoomId, Seq};
 
 /// What a crash may forget of read cursors: what was read in it then counts as unread. One record
@@ -39,6 +40,7 @@ impl Handler<SaveCursors> for User {
     type Reply = ();
 
     async fn handle(&mut self, _: SaveCursors, ctx: &mut Context<Self>) {
+        self.count_anew().await;
         self.save_cursors(ctx);
     }
 }
@@ -88,6 +90,29 @@ impl User {
         let newest = self.unsaved.entry(room).or_insert_with(|| unsaved.clone());
         if newest.seq < unsaved.seq {
             *newest = unsaved;
+        }
+    }
+
+    /// Counts what is unread by now. The devices were shown what came since a cursor has moved: an event without it
+    /// would take it from them again.
+    async fn count_anew(&mut self) {
+        if self.connections.is_empty() {
+            return;
+        }
+        let shown = self.unsaved.iter().filter(|(_, unsaved)| unsaved.shown.is_some());
+        let shown: Vec<RoomId> = shown.map(|(room, _)| *room).collect();
+        for room in shown {
+            let summary = AskedRoom::new(&self.ports, room).summary(self.id).await;
+            let Ok(membership) = self.membership_of(room) else { continue };
+            match summary {
+                Ok(Ok(summary)) => {
+                    let state = read_state(membership, &summary);
+                    self.unsaved.entry(room).and_modify(|unsaved| unsaved.shown = Some(state));
+                }
+                // Nobody waits for a room that does not answer: they have what they were shown.
+                Ok(Err(_)) => {}
+                Err(_) => return,
+            }
         }
     }
 

@@ -62,6 +62,28 @@ async fn mentions_reach_the_mentioned_wherever_they_are() {
     assert_eq!(state, json!({"read_seq": 1, "unread": 1, "mentions": 1}));
 }
 
+/// The event that lasts comes some seconds after a cursor has moved, and more was said meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_right_after_one_has_read_stays_unread_at_ones_devices() {
+    let server = Server::start().await;
+    let mut anna = server.join("anna").await;
+    let account = server.sign_up("bob").await;
+    let mut bob = server.connect(&account).await;
+    let room = anna.create_room("Tea").await;
+    anna.invite(&room, &mut bob).await;
+    anna.say(&room, "1", "hello @bob").await;
+    let channel = format!("user:{}", account.id);
+    bob.event(&channel, "mention").await;
+    let state = bob.call("read.set", json!({"room": room, "seq": 1})).await;
+    assert_eq!(state, json!({"read_seq": 1, "unread": 0, "mentions": 0}));
+    anna.say(&room, "2", "@bob are you there?").await;
+    anna.say(&room, "3", "@everyone tea is ready").await;
+    bob.event(&channel, "mention").await;
+    let told = bob.event(&channel, "read").await;
+    let counts = (&told["read_seq"], &told["unread"], &told["mentions"]);
+    assert_eq!(counts, (&json!(1), &json!(2), &json!(2)));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn everyone_is_for_moderators() {
     let server = Server::start().await;
