@@ -126,9 +126,12 @@ impl Shard {
     /// is away.
     #[inline]
     fn admits_entry(&mut self, user: u64, room: u64) -> Result<(), ReadStatesError> {
-        if !self.is_swamped() {
-            return Ok(());
-        }
+        if self.is_swamped() { self.admits_entry_swamped(user, room) } else { Ok(()) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn admits_entry_swamped(&mut self, user: u64, room: u64) -> Result<(), ReadStatesError> {
         let known = self.table.get(user).or_else(|| self.leaving.get(&user));
         if known.is_none_or(|block| block.get(room).is_some()) {
             return Ok(());
