@@ -57,6 +57,17 @@ pub enum OpenError {
         /// The newest migration known here.
         newest: u32,
     },
+    /// What was acknowledged last is in the log, and the database has no room for it.
+    #[error(
+        "the disk is full: {records} records of the log cannot be moved into {path}; \
+         nothing is lost, make room and start again"
+    )]
+    DiskFull {
+        /// The database.
+        path: PathBuf,
+        /// So many wait.
+        records: u64,
+    },
     /// A segment is damaged before its end: acknowledged records would be lost by going on.
     #[error("log segment {segment} is corrupt at byte {position}: {reason}")]
     Corrupt {

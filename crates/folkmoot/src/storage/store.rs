@@ -21,7 +21,7 @@ use super::lost::Lost;
 use super::progress::{Progress, Stream};
 use super::record::{Record, RoomEvent};
 use super::sql::Connection;
-use super::sqlite::mover::{MoveError, Mover, applied_lsn};
+use super::sqlite::mover::{Mover, applied_lsn};
 use super::sqlite::place::{Restored, note_place};
 use super::sqlite::readers::{Reader, Readers};
 use super::sqlite::writer::Control;
@@ -461,13 +461,9 @@ fn replay(
     if applied >= last {
         return Ok(());
     }
-    tracing::info!(records = last.0 - applied.0, "moving the log's tail into the database");
-    mover.catch_up(connection, last).map_err(|error| match error {
-        MoveError::Database(error) => OpenError::Database(error),
-        error @ (MoveError::Log(_) | MoveError::Panicked) => {
-            OpenError::Io { path: directory.log(), source: std::io::Error::other(error) }
-        }
-    })
+    let records = last.0 - applied.0;
+    tracing::info!(records, "moving the log's tail into the database");
+    mover.catch_up(connection, last).map_err(|error| error.at_start(directory, records))
 }
 
 /// The database of a directory, with all that the log has; for tasks that have it alone.

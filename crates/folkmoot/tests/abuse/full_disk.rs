@@ -1,6 +1,6 @@
 //! A disk that fills up while people chat, and has room again.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -14,6 +14,8 @@ use crate::support::{Account, Client, Failure, PATIENT, Scratch};
 const DISK: &str = "size=320m";
 /// Attempts until the server has found the room that was made: it looks four times a second.
 const ATTEMPTS_MAX: usize = 100_000;
+
+const KILLS_ON_FULL: usize = 3;
 
 struct Mounted {
     child: Child,
@@ -85,7 +87,11 @@ async fn say_until_refused(client: &mut Client, room: &str, last: u64) -> (u64, 
 /// The log finds the room that was made by itself, perhaps a moment after the database did; until
 /// then it refuses. Gives the number of the message.
 async fn say_once_writable(client: &mut Client, room: &str) -> u64 {
-    let message = json!({"room": room, "key": "1", "body": "after"});
+    say_key_once_writable(client, room, "1").await
+}
+
+async fn say_key_once_writable(client: &mut Client, room: &str, key: &str) -> u64 {
+    let message = json!({"room": room, "key": key, "body": "after"});
     for _ in 0..ATTEMPTS_MAX {
         match client.rpc("message.send", message.clone()).await {
             Ok(sent) => return sent["seq"].as_u64().expect("a number"),
@@ -176,4 +182,106 @@ async fn a_full_disk_refuses_with_its_reason_and_everything_goes_on_after_it() {
         assert!(attempts < ATTEMPTS_MAX, "the log is not moved into the database any more");
     }
     assert_eq!(bob.fail("room.get", json!({"room": room})).await.code, 404);
+}
+
+/// A disk that outlives the servers that are killed on it.
+struct Disk {
+    holder: Child,
+    mount: PathBuf,
+}
+
+impl Disk {
+    fn new(mount: &Path) -> Self {
+        let script = r#"mount -t tmpfs -o "$1" tmpfs "$2" && echo ready && exec sleep 3600"#;
+        let mut holder = Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", DISK])
+            .arg(mount)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it was there a moment ago");
+        let mut line = String::new();
+        let said = holder.stdout.as_mut().expect("it is piped");
+        BufReader::new(said).read_line(&mut line).expect("it says something");
+        assert_eq!(line.trim(), "ready");
+        Self { holder, mount: mount.to_owned() }
+    }
+
+    fn ballast(&self) -> PathBuf {
+        let disk = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
+        disk.join(self.mount.strip_prefix("/").expect("an absolute path")).join("ballast")
+    }
+
+    /// Starts a server; `Err` with its last words if it does not begin.
+    fn start(&self, settings: &Path) -> Result<(Child, std::net::SocketAddr), String> {
+        let words = settings.with_extension("log");
+        let log = std::fs::File::create(&words).expect("the temporary directory is writable");
+        let mut child = Command::new("nsenter")
+            .args(["--user", "--preserve-credentials", "--mount", "--target"])
+            .arg(self.holder.id().to_string())
+            .arg("--")
+            .arg(env!("CARGO_BIN_EXE_folkmoot"))
+            .args(["--listen", "127.0.0.1:0", "--data"])
+            .arg(self.mount.join("data"))
+            .arg("--config")
+            .arg(settings)
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("nsenter of util-linux is there");
+        let mut line = String::new();
+        let out = child.stdout.as_mut().expect("it is piped");
+        BufReader::new(out).read_line(&mut line).expect("it can be read");
+        let address = line.trim().strip_prefix("Folkmoot listens on http://");
+        if let Some(address) = address {
+            return Ok((child, address.parse().expect("an address")));
+        }
+        child.wait().expect("it was not waited for");
+        let said = std::fs::read_to_string(words).expect("it was made");
+        Err(said.lines().last().unwrap_or_default().to_owned())
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_killed_on_a_full_disk_says_so_at_its_start_and_has_lost_nothing() {
+    let scratch = Scratch::new();
+    let mount = scratch.path().join("disk");
+    must_mount(&mount);
+    let limits = "[limits]\nmessages_per_second = 0\nquestions_per_minute = 0\n";
+    let settings = scratch.file("folkmoot.toml", &format!("{limits}{PATIENT}"));
+    let disk = Disk::new(&mount);
+    let (mut server, address) = disk.start(&settings).expect("there is room");
+    let anna = Account::sign_up(address, "anna").await;
+    let mut client = Client::open(address).await;
+    client.connect(&anna.token).await.expect("the token is valid");
+    let room = client.create_room("Tea").await;
+    let mut said = client.say(&room, "0", "before").await;
+    for round in 0..KILLS_ON_FULL {
+        fill(&disk.ballast());
+        said = say_until_refused(&mut client, &room, said).await.0;
+        server.kill().expect("our own child can be killed");
+        server.wait().expect("it was not waited for");
+        let refused = disk.start(&settings).expect_err("the log has more than the database");
+        assert!(refused.contains("the disk is full") && refused.contains("make room"), "{refused}");
+        std::fs::remove_file(disk.ballast()).expect("it is ours");
+        let address;
+        (server, address) = disk.start(&settings).expect("there is room");
+        client = Client::open(address).await;
+        client.connect(&anna.token).await.expect("the token is valid");
+        // What was refused as the disk filled may have come there all the same.
+        let last = client.call("room.get", json!({"room": room})).await["last_seq"].clone();
+        let last = last.as_u64().expect("a number");
+        assert!(last >= said, "{last} of {said}");
+        all_there(&mut client, &room, last).await;
+        said = say_key_once_writable(&mut client, &room, &format!("after {round}")).await;
+        assert_eq!(said, last + 1);
+    }
+    server.kill().expect("our own child can be killed");
+    server.wait().expect("it was not waited for");
 }

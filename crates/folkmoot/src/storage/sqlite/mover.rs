@@ -8,6 +8,8 @@
 use std::sync::Arc;
 
 use super::apply;
+use crate::storage::directory::DataDirectory;
+use crate::storage::error::OpenError;
 use crate::storage::ids::Lsn;
 use crate::storage::log::disk::Disk;
 use crate::storage::log::segments::Segments;
@@ -39,6 +41,19 @@ impl MoveError {
         match self {
             Self::Database(error) => error.is_disk_full(),
             Self::Log(_) | Self::Panicked => false,
+        }
+    }
+
+    /// What a start says, with so many records still in the log.
+    pub(crate) fn at_start(self, directory: &DataDirectory, records: u64) -> OpenError {
+        match self {
+            Self::Database(error) if error.is_disk_full() => {
+                OpenError::DiskFull { path: directory.database(), records }
+            }
+            Self::Database(error) => OpenError::Database(error),
+            error @ (Self::Log(_) | Self::Panicked) => {
+                OpenError::Io { path: directory.log(), source: std::io::Error::other(error) }
+            }
         }
     }
 }
