@@ -116,6 +116,46 @@ async fn nothing_is_acknowledged_that_waits_for_a_standby_which_is_away() {
     store.close().await;
 }
 
+/// The state of a process and its parent; `None` if it is gone.
+fn process(id: i32) -> Option<(String, i32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // "id (name) state parent …"
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.to_owned(), fields.next()?.parse().ok()?))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postmaster_that_is_killed_alone_loses_nothing_that_its_orphans_have_acknowledged() {
+    let mut server = block_in_place(PostgresServer::start);
+    let database: DatabaseAddress = server.url().parse().unwrap();
+    let directory = TestDirectory::new("pg-postmaster");
+    let store = directory.open_on(&database);
+    populate(&store).await;
+    let admin = admin(&server.url()).await;
+    let sessions = admin.query("SELECT pid FROM pg_stat_activity", &[]).await.unwrap();
+    let sessions: Vec<i32> = sessions.iter().map(|row| row.get(0)).collect();
+    let (_, postmaster) = process(sessions[0]).unwrap();
+    let mut waiting: Vec<_> =
+        (1..=300).map(|seq| store.append(store.write_epoch(), &said(seq))).collect();
+    let kill = ["-s", "KILL", &postmaster.to_string()];
+    assert!(std::process::Command::new("kill").args(kill).status().unwrap().success());
+    waiting.extend((301..=600).map(|seq| store.append(store.write_epoch(), &said(seq))));
+    drop(admin);
+    // They end once they look; the memory that they share is in use until then.
+    while sessions.iter().any(|it| process(*it).is_some_and(|(state, _)| state != "Z")) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    block_in_place(|| server.start_again());
+    let mut acknowledged = 0;
+    for append in waiting {
+        // On a busy machine it may have been away for too long.
+        acknowledged += usize::from(append.await.is_ok());
+    }
+    goes_on(&store).await;
+    assert!(numbers(&store).await.len() > acknowledged);
+    store.close().await;
+}
+
 /// Appends the next message, whichever that is, once the store takes it.
 async fn goes_on(store: &Store) {
     let ends = std::time::Instant::now() + ENDS_WITHIN;
