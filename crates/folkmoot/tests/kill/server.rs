@@ -50,9 +50,10 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start(behind: Behind) -> Self {
-        let name = format!("folkmoot-kill-{}-{}", behind.name(), std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).expect("the temporary directory can be written");
+        // Its end removes it; what a test that has failed leaves is for whoever looks for the reason.
+        let name = format!("folkmoot-kill-{}-", behind.name());
+        let folder = tempfile::Builder::new().prefix(&name).tempdir();
+        let folder = folder.expect("the temporary directory can be written").keep();
         std::fs::write(folder.join("settings.toml"), SETTINGS)
             .expect("the settings can be written");
         let mut server = Self { folder, port: 0, process: None, behind };
