@@ -50,7 +50,7 @@ pub(super) struct Carrier {
     is_settling: bool,
     /// Nothing but many is taken down before.
     settle_at: Timestamp,
-    /// The last time it was not.
+    /// Whether the store has failed to take it down, the last time it was told.
     settling_failed: bool,
     /// What was taken, and may be in a page that was read before the store knew, or in what was
     /// left before.
